@@ -1,0 +1,29 @@
+"""Learn from logs that never recorded the actions, then speed up an agent that can act."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actionless.data.log import Log
+    from actionless.data.read import read
+    from actionless.discretise import Bins, Normaliser
+    from actionless.errors import ActionlessError
+
+__version__ = "0.1.0"
+
+__all__ = ["ActionlessError", "Bins", "Log", "Normaliser", "__version__", "read"]
+
+# Resolved on first use, so that `actionless --help` does not wait for JAX, Polars and h5py.
+_HOME = {
+    "ActionlessError": "actionless.errors",
+    "Bins": "actionless.discretise",
+    "Log": "actionless.data.log",
+    "Normaliser": "actionless.discretise",
+    "read": "actionless.data.read",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'actionless' has no attribute '{name}'")

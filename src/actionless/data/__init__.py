@@ -1,0 +1,1 @@
+"""The log: schema, readers, checks, inspection and conversion."""

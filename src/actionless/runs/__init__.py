@@ -1,0 +1,1 @@
+"""The run directory: manifest, metrics, checkpoints, resume, locks."""

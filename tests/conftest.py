@@ -1,0 +1,14 @@
+"""Strictness for every test: JAX promotes nothing silently, annotated shapes are checked."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Before anything imports actionless: every annotated shape and type is checked at run time.
+install_import_hook("actionless", "beartype.beartype")
