@@ -1,0 +1,110 @@
+"""The log: episodes of (state, reward, next state), and exactly what was read to build it."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+# Large enough that numpy's overhead per call vanishes, small enough that a pass over a memory-mapped
+# log needs a few tens of megabytes.
+BLOCK_BYTES = 16 * 2**20
+
+
+def blocks(rows: int, row_bytes: int) -> Iterator[slice]:
+    """Cut `rows` rows into slices of about `BLOCK_BYTES` each."""
+    size = max(1, BLOCK_BYTES // max(1, row_bytes))
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a log came from: the path or id, what kind of file it is, and the columns or keys read."""
+
+    path: str
+    format: str
+    read: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Log:
+    """Transitions in order, episode after episode.
+
+    `terminals` says where the backup stops: the task itself ended. `ends` says where an episode ends for
+    whatever reason, a time limit or the end of the recording included, so `terminals` implies `ends`.
+    Within an episode the next state of a transition is exactly the state of the following one.
+    Floats keep the precision of the file: float32 would swallow small changes of a large value.
+    """
+
+    states: Float[np.ndarray, "transitions dim"]
+    rewards: Float[np.ndarray, "transitions"]
+    next_states: Float[np.ndarray, "transitions dim"]
+    terminals: Bool[np.ndarray, "transitions"]
+    ends: Bool[np.ndarray, "transitions"]
+    state_names: tuple[str, ...]
+    source: Source
+    actions: Float[np.ndarray, "transitions action_dim"] | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def state_dim(self) -> int:
+        """Number of state variables."""
+        return self.states.shape[1]
+
+    @property
+    def name(self) -> str:
+        """The data set's name: the file's name without its ending, or the id without `minari:`."""
+        path = self.source.path
+        return path.removeprefix("minari:") if path.startswith("minari:") else Path(path).stem
+
+    @property
+    def memory_mapped(self) -> bool:
+        """Whether the arrays live in files rather than in memory."""
+        return isinstance(self.states, np.memmap)
+
+    @cached_property
+    def episode_stops(self) -> Int[np.ndarray, "episodes"]:
+        """One past the last transition of each episode."""
+        return np.flatnonzero(self.ends) + 1
+
+    @cached_property
+    def episode_lengths(self) -> Int[np.ndarray, "episodes"]:
+        """Transitions in each episode."""
+        return np.diff(self.episode_stops, prepend=0)
+
+    @cached_property
+    def episode_returns(self) -> Float[np.ndarray, "episodes"]:
+        """Undiscounted sum of rewards of each episode."""
+        starts = self.episode_stops - self.episode_lengths
+        return np.add.reduceat(self.rewards, starts, dtype=np.float64)
+
+    def episodes(self) -> Iterator[slice]:
+        """The transitions of each episode, as slices into the arrays."""
+        start = 0
+        for stop in self.episode_stops.tolist():
+            yield slice(start, stop)
+            start = stop
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the names and arrays: the same content has it whatever file it was read from."""
+        digest = hashlib.sha256(json.dumps(["actionless log 1", *self.state_names]).encode())
+        arrays = [self.states, self.next_states, self.rewards, self.terminals, self.ends]
+        for array in arrays if self.actions is None else [*arrays, self.actions]:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            for block in blocks(len(array), array.itemsize * (array.size // len(array))):
+                digest.update(np.ascontiguousarray(array[block]).data)
+        return digest.hexdigest()
+
+
+def default_state_names(dim: int) -> tuple[str, ...]:
+    """Names for states that came without any."""
+    return tuple(f"s{i}" for i in range(dim))

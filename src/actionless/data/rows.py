@@ -1,0 +1,78 @@
+"""From logged rows to transitions: for files that store one state per row and no next state."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from actionless.data.store import LogArrays
+
+
+@dataclasses.dataclass(frozen=True)
+class RowPairs:
+    """Which transition each row is the state of, and the next state of; −1 for none.
+
+    The last row of an episode is the state of no transition, the first the next state of none: a
+    transition never crosses an episode border.
+    """
+
+    leaves: Int[np.ndarray, "rows"]
+    arrives: Int[np.ndarray, "rows"]
+    transitions: int
+    single_rows: int
+
+    @staticmethod
+    def of(last: Bool[np.ndarray, "rows"]) -> "RowPairs":
+        """Pair consecutive rows, where `last` marks the last row of each episode."""
+        leaves = np.where(last, -1, np.cumsum(~last) - 1)
+        arrives = np.concatenate([[-1], leaves[:-1]])
+        return RowPairs(leaves, arrives, int((~last).sum()), int(((leaves < 0) & (arrives < 0)).sum()))
+
+    def flag_ends(
+        self, arrays: LogArrays, last: Bool[np.ndarray, "rows"], terminal: Bool[np.ndarray, "rows"]
+    ) -> None:
+        """Fill `ends` and `terminals`.
+
+        The transition into the last row of an episode ends it. It is terminal if either of its two rows
+        is flagged: files differ in whether the flag stands with the step that leaves or with the state
+        reached, and where the last step was logged without its next state, the flag moves to the step
+        before rather than get lost.
+        """
+        leaves = self.leaves[:-1]
+        kept = leaves >= 0
+        arrays.ends[:] = last[1:][kept]
+        arrays.terminals[:] = arrays.ends & (terminal[:-1] | terminal[1:])[kept]
+
+    def place_states(
+        self, arrays: LogArrays, rows: slice | Int[np.ndarray, "block"], states: Float[np.ndarray, "block dim"]
+    ) -> None:
+        """Write a block of rows to where they are states and to where they are next states."""
+        self._place(arrays.states, self.leaves[rows], states)
+        self._place(arrays.next_states, self.arrives[rows], states)
+
+    def place_leaving(
+        self,
+        target: Shaped[np.ndarray, "transitions ..."],
+        rows: slice | Int[np.ndarray, "block"],
+        values: Shaped[np.ndarray, "block ..."],
+    ) -> None:
+        """Write values that belong to the step that leaves each row."""
+        self._place(target, self.leaves[rows], values)
+
+    def place_arriving(
+        self,
+        target: Shaped[np.ndarray, "transitions ..."],
+        rows: slice | Int[np.ndarray, "block"],
+        values: Shaped[np.ndarray, "block ..."],
+    ) -> None:
+        """Write values that belong to the step that arrives at each row."""
+        self._place(target, self.arrives[rows], values)
+
+    @staticmethod
+    def _place(
+        target: Shaped[np.ndarray, "transitions ..."],
+        positions: Int[np.ndarray, "block"],
+        values: Shaped[np.ndarray, "block ..."],
+    ) -> None:
+        kept = positions >= 0
+        target[positions[kept]] = values[kept]

@@ -1,0 +1,181 @@
+"""Where the arrays of a log live: in memory if they fit, memory-mapped in a cache if they do not."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from actionless.data.log import Log, Source
+from actionless.errors import ActionlessError
+
+_FIELDS = ("states", "rewards", "next_states", "terminals", "ends", "actions")
+
+
+@dataclasses.dataclass(frozen=True)
+class LogArrays:
+    """The arrays of a log while a reader fills them."""
+
+    states: np.ndarray
+    rewards: np.ndarray
+    next_states: np.ndarray
+    terminals: np.ndarray
+    ends: np.ndarray
+    actions: np.ndarray | None
+
+
+class Store:
+    """Gives a reader the arrays to fill, and turns the filled arrays into a log.
+
+    The same reader code serves both cases: it writes block by block into what `allocate` returns.
+    Files appear in the cache under their final name only when they are complete.
+    """
+
+    def __init__(self, folder: Path, memory_limit: int) -> None:
+        self.folder = folder
+        self.memory_limit = memory_limit
+        self._partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+
+    def cached(self) -> Log | None:
+        """The log that an earlier call left in the cache, if there is one."""
+        manifest = self.folder / "log.json"
+        if not manifest.exists():
+            return None
+        about = json.loads(manifest.read_text())
+        arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
+        source = Source(about["path"], about["format"], tuple(about["read"]))
+        log = Log(
+            **arrays,
+            state_names=tuple(about["state_names"]),
+            source=source,
+            warnings=tuple(about["warnings"]),
+        )
+        # The hash of gigabytes, computed once when the cache was written.
+        log.__dict__["fingerprint"] = about["fingerprint"]
+        return log
+
+    def allocate(
+        self,
+        transitions: int,
+        state_dim: int,
+        action_dim: int | None,
+        state_dtype: np.dtype,
+        reward_dtype: np.dtype,
+    ) -> LogArrays:
+        """Empty arrays for so many transitions: in memory up to the limit, else as files."""
+        shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
+            "states": ((transitions, state_dim), state_dtype),
+            "rewards": ((transitions,), reward_dtype),
+            "next_states": ((transitions, state_dim), state_dtype),
+            "terminals": ((transitions,), np.dtype(bool)),
+            "ends": ((transitions,), np.dtype(bool)),
+        }
+        if action_dim is not None:
+            shapes["actions"] = ((transitions, action_dim), np.dtype(np.float32))
+        needed = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in shapes.values())
+        if needed <= self.memory_limit:
+            arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in shapes.items()}
+        else:
+            arrays = self._allocate_files(shapes, needed)
+        return LogArrays(**{name: arrays.get(name) for name in _FIELDS})
+
+    def _allocate_files(
+        self, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], needed: int
+    ) -> dict[str, np.ndarray]:
+        try:
+            self._partial.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self._partial).free
+        except OSError as error:
+            raise ActionlessError(
+                f"{self._partial.parent}: cannot write the cache ({error.strerror}); "
+                "set ACTIONLESS_CACHE to a folder that can be written"
+            ) from error
+        if free < needed:
+            raise ActionlessError(
+                f"{self._partial.parent}: the log needs {needed / 1e9:.1f} GB of cache and {free / 1e9:.1f} GB "
+                "are free; set ACTIONLESS_CACHE to a folder on a larger disk"
+            )
+        return {
+            name: np.lib.format.open_memmap(self._partial / f"{name}.npy", "w+", dtype, shape)
+            for name, (shape, dtype) in shapes.items()
+        }
+
+    def finish(
+        self, arrays: LogArrays, state_names: tuple[str, ...], source: Source, warnings: tuple[str, ...]
+    ) -> Log:
+        """The log over the filled arrays; memory-mapped ones are first put in place in the cache."""
+        log = Log(
+            **{name: getattr(arrays, name) for name in _FIELDS},
+            state_names=state_names,
+            source=source,
+            warnings=warnings,
+        )
+        if not log.memory_mapped:
+            return log
+        manifest = {
+            "path": source.path,
+            "format": source.format,
+            "read": source.read,
+            "state_names": state_names,
+            "warnings": warnings,
+            "fingerprint": log.fingerprint,
+            "arrays": [name for name in _FIELDS if getattr(arrays, name) is not None],
+        }
+        for name in manifest["arrays"]:
+            getattr(arrays, name).flush()
+        (self._partial / "log.json").write_text(json.dumps(manifest))
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self._partial.rename(self.folder)
+        cached = self.cached()
+        assert cached is not None
+        return cached
+
+    def discard(self) -> None:
+        """Remove what a failed read left behind."""
+        if self._partial.exists():
+            shutil.rmtree(self._partial)
+
+
+def cache_folder(files: list[Path], options: str) -> Path:
+    """The cache folder of these files read with these options; a changed file gets another."""
+    stats = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    key = hashlib.sha256(json.dumps([stats, options]).encode()).hexdigest()[:20]
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actionless"
+    return Path(os.environ.get("ACTIONLESS_CACHE", default)) / "logs" / key
+
+
+def default_memory_limit() -> int:
+    """Half of the memory that this process may still take, in bytes."""
+    return min(_free_memory(), *_process_limits()) // 2
+
+
+def _free_memory() -> int:
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _process_limits() -> list[int]:
+    """Limits set on this process or its container, less what it already uses."""
+    import resource
+
+    limits = []
+    usage_fields = {resource.RLIMIT_AS: "VmSize:", resource.RLIMIT_DATA: "VmData:"}
+    status = Path("/proc/self/status")
+    used = dict(line.split(maxsplit=1) for line in status.read_text().splitlines()) if status.exists() else {}
+    for limit, field in usage_fields.items():
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            limits.append(max(0, soft - int(used.get(field, "0").split()[0]) * 1024))
+    container_limit = Path("/sys/fs/cgroup/memory.max")
+    if container_limit.exists() and (text := container_limit.read_text().strip()) != "max":
+        current = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        limits.append(max(0, int(text) - current))
+    return limits or [2**63 - 1]
