@@ -1,0 +1,34 @@
+"""How to read a log: one set of options for Python, the command line and the TOML file beside a table."""
+
+import dataclasses
+from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """What a file does not say by itself. Most formats need none of it; tables need the columns."""
+
+    state_columns: tuple[str, ...] = ()
+    """Table columns that make up the state, in this order; globs such as `sensor_*` are allowed."""
+    reward_column: str | None = None
+    """Table column that holds the reward."""
+    episode_column: str | None = None
+    """Table column that says which episode a row belongs to."""
+    time_column: str | None = None
+    """Table column that orders the rows of an episode: a number, a date or a time."""
+    terminal_column: str | None = None
+    """Table column that is true where the task itself ended, as opposed to the recording."""
+    action_columns: tuple[str, ...] = ()
+    """Table columns that hold the action; read only where actions are asked for."""
+    reward_at: Literal["leaving", "arriving"] = "leaving"
+    """Whether a row's reward is for the step that leaves its state or the one that arrives at it."""
+    gaps: Literal["split", "keep"] = "split"
+    """What to do where regular time has a gap: begin a new episode, or take it as one step."""
+    sort: bool = False
+    """Sort each episode by time instead of refusing rows that are out of order."""
+    episode_length: int | None = None
+    """Time limit of the task, for old D4RL files that do not mark where it was reached."""
+    with_actions: bool = False
+    """Read the actions too. State policies are trained without."""
+    memory_limit_gb: float | None = None
+    """Above this size a log is memory-mapped from a cache on disk; half of the free memory if not given."""
