@@ -20,7 +20,10 @@ class FiniteCheck:
     first: tuple[int, int, float] | None = None
 
     def block(
-        self, start_row: int, values: Float[np.ndarray, "block ..."], allowed: Bool[np.ndarray, "block"] | None = None
+        self,
+        start_row: int,
+        values: Float[np.ndarray, "block ..."],
+        allowed: Bool[np.ndarray, "block"] | None = None,
     ) -> None:
         """Look at the rows from `start_row` on; rows that are `allowed` may hold anything."""
         finite = np.isfinite(values)
@@ -41,8 +44,7 @@ class FiniteCheck:
             row, column, value = self.first
             others = f", the first of {self.bad:,} such values" if self.bad > 1 else ""
             raise ActionlessError(
-                f"{self.path}: {self.place(row, column)} is {value}{others}; "
-                "fill in or drop these rows before reading"
+                f"{self.path}: {self.place(row, column)} is {value}{others}; fill in or drop these rows before reading"
             )
 
 

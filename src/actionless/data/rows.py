@@ -28,9 +28,7 @@ class RowPairs:
         arrives = np.concatenate([[-1], leaves[:-1]])
         return RowPairs(leaves, arrives, int((~last).sum()), int(((leaves < 0) & (arrives < 0)).sum()))
 
-    def flag_ends(
-        self, arrays: LogArrays, last: Bool[np.ndarray, "rows"], terminal: Bool[np.ndarray, "rows"]
-    ) -> None:
+    def flag_ends(self, arrays: LogArrays, last: Bool[np.ndarray, "rows"], terminal: Bool[np.ndarray, "rows"]) -> None:
         """Fill `ends` and `terminals`.
 
         The transition into the last row of an episode ends it. It is terminal if either of its two rows
@@ -44,7 +42,10 @@ class RowPairs:
         arrays.terminals[:] = arrays.ends & (terminal[:-1] | terminal[1:])[kept]
 
     def place_states(
-        self, arrays: LogArrays, rows: slice | Int[np.ndarray, "block"], states: Float[np.ndarray, "block dim"]
+        self,
+        arrays: LogArrays,
+        rows: slice | Int[np.ndarray, "block"],
+        states: Float[np.ndarray, "block dim"],
     ) -> None:
         """Write a block of rows to where they are states and to where they are next states."""
         self._place(arrays.states, self.leaves[rows], states)

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -24,7 +25,7 @@ class LogArrays:
     next_states: np.ndarray
     terminals: np.ndarray
     ends: np.ndarray
-    actions: np.ndarray | None
+    actions: np.ndarray | None = None
 
 
 class Store:
@@ -80,7 +81,7 @@ class Store:
             arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in shapes.items()}
         else:
             arrays = self._allocate_files(shapes, needed)
-        return LogArrays(**{name: arrays.get(name) for name in _FIELDS})
+        return LogArrays(**arrays)
 
     def _allocate_files(
         self, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], needed: int
@@ -103,9 +104,7 @@ class Store:
             for name, (shape, dtype) in shapes.items()
         }
 
-    def finish(
-        self, arrays: LogArrays, state_names: tuple[str, ...], source: Source, warnings: tuple[str, ...]
-    ) -> Log:
+    def finish(self, arrays: LogArrays, state_names: tuple[str, ...], source: Source, warnings: tuple[str, ...]) -> Log:
         """The log over the filled arrays; memory-mapped ones are first put in place in the cache."""
         log = Log(
             **{name: getattr(arrays, name) for name in _FIELDS},
@@ -167,13 +166,12 @@ def _process_limits() -> list[int]:
     import resource
 
     limits = []
-    usage_fields = {resource.RLIMIT_AS: "VmSize:", resource.RLIMIT_DATA: "VmData:"}
     status = Path("/proc/self/status")
-    used = dict(line.split(maxsplit=1) for line in status.read_text().splitlines()) if status.exists() else {}
-    for limit, field in usage_fields.items():
+    used = dict(re.findall(r"^(\w+):\s*(\d+) kB$", status.read_text(), re.MULTILINE)) if status.exists() else {}
+    for limit, field in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         soft, _ = resource.getrlimit(limit)
         if soft != resource.RLIM_INFINITY:
-            limits.append(max(0, soft - int(used.get(field, "0").split()[0]) * 1024))
+            limits.append(max(0, soft - int(used.get(field, 0)) * 1024))
     container_limit = Path("/sys/fs/cgroup/memory.max")
     if container_limit.exists() and (text := container_limit.read_text().strip()) != "max":
         current = int(Path("/sys/fs/cgroup/memory.current").read_text())

@@ -1,0 +1,243 @@
+"""Readers of files that hold one array per key: D4RL's HDF5 layouts (v0 to v2) and NumPy's npz."""
+
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from actionless.data.checks import FiniteCheck, broken_rows_warning, mark_breaks, require_transitions
+from actionless.data.log import Log, Source, blocks, default_state_names
+from actionless.data.options import ReadOptions
+from actionless.data.rows import RowPairs
+from actionless.data.store import LogArrays, Store
+from actionless.errors import ActionlessError
+
+# Ours first, then D4RL's, then Minari's words.
+KEYS = {
+    "states": ("states", "observations"),
+    "next_states": ("next_states", "next_observations"),
+    "rewards": ("rewards",),
+    "terminals": ("terminals", "terminations"),
+    "ends": ("ends", "timeouts", "truncations"),
+    "actions": ("actions",),
+    "state_names": ("state_names",),
+}
+
+# Time limits of the tasks whose first D4RL files did not store where the limit was reached.
+TIME_LIMITS = {"hopper": 1000, "halfcheetah": 1000, "walker2d": 1000, "ant": 1000}
+
+
+def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
+    """Read a D4RL file.
+
+    Next states come from `next_observations`. Where the file has none they are the following rows, and
+    the last step of each episode is dropped: what follows it belongs to another episode.
+    """
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ActionlessError(
+            f"{path}: a damaged or truncated HDF5 file ({_first_line(error)}); copy or download it again"
+        ) from error
+    with file:
+        arrays = {key: item for key, item in file.items() if isinstance(item, h5py.Dataset)}
+        try:
+            return _read(path, "hdf5", arrays, options, store)
+        except OSError as error:
+            raise ActionlessError(
+                f"{path}: cannot be read to its end ({_first_line(error)}); copy or download it again"
+            ) from error
+
+
+def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
+    """Read an npz file with the keys of `actionless convert`, or with D4RL's."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            wanted = {key for keys in KEYS.values() for key in keys}
+            if not options.with_actions:
+                wanted -= set(KEYS["actions"])
+            arrays = {key: file[key] if key in wanted else None for key in file.files}
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise ActionlessError(
+            f"{path}: a damaged or truncated npz file ({_first_line(error)}); write it again"
+        ) from error
+    except ValueError as error:
+        raise ActionlessError(
+            f"{path}: holds Python objects, which are not read for safety; save plain numeric arrays with numpy.savez"
+        ) from error
+    return _read(path, "npz", arrays, options, store)
+
+
+def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions, store: Store) -> Log:
+    names = {role: next((key for key in keys if key in arrays), None) for role, keys in KEYS.items()}
+    if not options.with_actions:
+        names["actions"] = None
+    for role in ["states", "rewards", "terminals", *(["actions"] if options.with_actions else [])]:
+        if names[role] is None:
+            raise ActionlessError(
+                f"{path}: no key '{KEYS[role][-1] if form == 'hdf5' else KEYS[role][0]}'; "
+                f"the file has: {', '.join(sorted(arrays)) or 'nothing'}"
+            )
+    found = {role: arrays[key] for role, key in names.items() if key is not None}
+    _check_shapes(path, found, names)
+    source = Source(str(path), form, tuple(key for key in names.values() if key is not None))
+    if "next_states" in found:
+        log_arrays, warnings = _with_next_states(path, found, names, store)
+    else:
+        log_arrays, warnings = _from_rows(path, found, names, options, store)
+    return store.finish(log_arrays, _state_names(path, found), source, warnings)
+
+
+def _check_shapes(path: Path, found: Mapping[str, Any], names: Mapping[str, str | None]) -> None:
+    states = found["states"]
+    if len(states.shape) != 2 or 0 in states.shape:
+        raise ActionlessError(
+            f"{path}: '{names['states']}' has shape {states.shape}; needed is (steps, state variables), not empty"
+        )
+    for role, array in found.items():
+        key = names[role]
+        if role == "state_names":
+            continue
+        if array.dtype.kind not in "fiub":
+            raise ActionlessError(f"{path}: '{key}' holds {array.dtype}, not numbers")
+        if len(array.shape) == 0 or len(array) != len(states):
+            raise ActionlessError(
+                f"{path}: '{key}' has shape {array.shape} but '{names['states']}' has {len(states):,} rows; "
+                "all arrays must have one row per step"
+            )
+    if "next_states" in found and found["next_states"].shape != states.shape:
+        raise ActionlessError(
+            f"{path}: '{names['next_states']}' has shape {found['next_states'].shape} "
+            f"but '{names['states']}' has {states.shape}"
+        )
+    for role in ("rewards", "terminals", "ends"):
+        if role in found and found[role].size != len(states):
+            raise ActionlessError(
+                f"{path}: '{names[role]}' has shape {found[role].shape}; needed is one value per step"
+            )
+
+
+def _with_next_states(
+    path: Path, found: Mapping[str, Any], names: Mapping[str, str | None], store: Store
+) -> tuple[LogArrays, tuple[str, ...]]:
+    arrays = _allocate(store, found, len(found["states"]))
+    for role in ("states", "next_states", "rewards", "actions"):
+        if role in found:
+            target: np.ndarray = getattr(arrays, role)
+            check = _finite_check(path, names[role])
+            for block in blocks(len(target), target.itemsize * max(1, target[0].size)):
+                target[block] = np.reshape(found[role][block], target[block].shape)
+                check.block(block.start, target[block])
+            check.finish()
+    arrays.terminals[:] = _flags(found["terminals"])
+    arrays.ends[:] = arrays.terminals
+    if "ends" in found:
+        arrays.ends[:] |= _flags(found["ends"])
+    breaks = mark_breaks(arrays.states, arrays.next_states, arrays.ends)
+    return arrays, (broken_rows_warning(breaks, len(arrays.ends)),) if breaks else ()
+
+
+def _from_rows(
+    path: Path,
+    found: Mapping[str, Any],
+    names: Mapping[str, str | None],
+    options: ReadOptions,
+    store: Store,
+) -> tuple[LogArrays, tuple[str, ...]]:
+    terminal = _flags(found["terminals"])
+    if "ends" in found:
+        last = terminal | _flags(found["ends"])
+    else:
+        last = _ends_by_time_limit(terminal, _time_limit(path, options))
+    last[-1] = True
+    pairs = RowPairs.of(last)
+    require_transitions(str(path), pairs.transitions)
+    arrays = _allocate(store, found, pairs.transitions)
+    pairs.flag_ends(arrays, last, terminal)
+
+    states = found["states"]
+    check = _finite_check(path, names["states"])
+    for block in blocks(len(states), states.dtype.itemsize * states.shape[1]):
+        rows = np.asarray(states[block], arrays.states.dtype)
+        check.block(block.start, rows)
+        pairs.place_states(arrays, block, rows)
+    check.finish()
+    for role in ("rewards", "actions"):
+        if role in found:
+            target: np.ndarray = getattr(arrays, role)
+            rows = np.asarray(found[role], target.dtype).reshape(len(states), *target.shape[1:])
+            check = _finite_check(path, names[role])
+            check.block(0, rows)
+            check.finish()
+            pairs.place_leaving(target, slice(None), rows)
+    warning = (
+        f"no '{KEYS['next_states'][1]}' in the file: next states are the following rows, and the last step of "
+        f"each of the {int(last.sum()):,} episodes was dropped; a terminal flag there moved to the step before"
+    )
+    return arrays, (warning,)
+
+
+def _allocate(store: Store, found: Mapping[str, Any], transitions: int) -> LogArrays:
+    actions = found.get("actions")
+    return store.allocate(
+        transitions,
+        state_dim=found["states"].shape[1],
+        action_dim=None if actions is None else int(np.prod(actions.shape[1:])),
+        state_dtype=_float_type(found["states"].dtype),
+        reward_dtype=_float_type(found["rewards"].dtype),
+    )
+
+
+def _float_type(dtype: np.dtype) -> np.dtype:
+    """The file's own precision for floats of up to 64 bits; integers need float64 to stay exact."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def _flags(array: Any) -> np.ndarray:
+    return np.asarray(array).reshape(-1).astype(bool)
+
+
+def _finite_check(path: Path, key: str | None) -> FiniteCheck:
+    return FiniteCheck(str(path), lambda row, column: f"'{key}' at row {row:,} (counting from 0), column {column}")
+
+
+def _time_limit(path: Path, options: ReadOptions) -> int:
+    if options.episode_length is not None:
+        return options.episode_length
+    task = re.match(r"[a-z]+(2d)?", path.stem.lower())
+    if task and task[0] in TIME_LIMITS:
+        return TIME_LIMITS[task[0]]
+    raise ActionlessError(
+        f"{path}: neither 'timeouts' nor 'next_observations' in the file, so episode ends are unknown; "
+        "give the task's time limit with --episode-length"
+    )
+
+
+def _ends_by_time_limit(terminal: np.ndarray, limit: int) -> np.ndarray:
+    """Episode ends where the only mark is the terminal flag: count steps since the last end."""
+    last = terminal.copy()
+    starts = np.concatenate([[0], np.flatnonzero(terminal) + 1])
+    stops = np.append(starts[1:], len(terminal))
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        last[start + limit - 1 : stop : limit] = True
+    return last
+
+
+def _state_names(path: Path, found: Mapping[str, Any]) -> tuple[str, ...]:
+    dim = found["states"].shape[1]
+    if "state_names" not in found:
+        return default_state_names(dim)
+    names = tuple(
+        name.decode() if isinstance(name, bytes) else str(name) for name in np.asarray(found["state_names"]).tolist()
+    )
+    if len(names) != dim or len(set(names)) != dim:
+        raise ActionlessError(f"{path}: 'state_names' has {len(set(names))} different names for {dim} state variables")
+    return names
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

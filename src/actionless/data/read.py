@@ -1,0 +1,204 @@
+"""Reading a log: the reader is chosen by what the file is, not by what it is called."""
+
+import dataclasses
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from actionless.data.log import Log
+from actionless.data.options import ReadOptions
+from actionless.data.store import Store, cache_folder, default_memory_limit
+from actionless.errors import ActionlessError
+
+MINARI_PREFIX = "minari:"
+
+_SIGNATURES = {
+    b"\x89HDF\r\n\x1a\n": "hdf5",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"PK\x03\x04": "npz",
+    b"\x80": "pickle",
+}
+_ENDINGS = {
+    ".hdf5": "hdf5",
+    ".h5": "hdf5",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".npz": "npz",
+    ".pkl": "pickle",
+    ".pickle": "pickle",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+_TITLES = {
+    "hdf5": "an HDF5 file",
+    "parquet": "a Parquet file",
+    "arrow": "an Arrow IPC file",
+    "npz": "an npz file",
+    "pickle": "a pickle",
+    "csv": "a text table",
+}
+
+
+def read(
+    data: str | Path | Sequence[str | Path],
+    *,
+    state_columns: Sequence[str] = (),
+    reward_column: str | None = None,
+    episode_column: str | None = None,
+    time_column: str | None = None,
+    terminal_column: str | None = None,
+    action_columns: Sequence[str] = (),
+    reward_at: Literal["leaving", "arriving"] = "leaving",
+    gaps: Literal["split", "keep"] = "split",
+    sort: bool = False,
+    episode_length: int | None = None,
+    with_actions: bool = False,
+    memory_limit_gb: float | None = None,
+) -> Log:
+    """Read a log: D4RL HDF5, Minari (`minari:ID` or its folder), Parquet, CSV, Arrow, npz, factorised DMC.
+
+    A table may be several files or a glob, and needs its columns named here or in a TOML file beside it.
+    Actions are left alone unless `with_actions` is set. See `ReadOptions` for each option.
+
+        log = actionless.read("hopper_medium-v2.hdf5")
+        log = actionless.read("plant/*.parquet", state_columns=["temp_*", "flow"], reward_column="yield",
+                              episode_column="batch", time_column="minute")
+    """
+    options = ReadOptions(
+        state_columns=tuple(state_columns),
+        reward_column=reward_column,
+        episode_column=episode_column,
+        time_column=time_column,
+        terminal_column=terminal_column,
+        action_columns=tuple(action_columns),
+        reward_at=reward_at,
+        gaps=gaps,
+        sort=sort,
+        episode_length=episode_length,
+        with_actions=with_actions,
+        memory_limit_gb=memory_limit_gb,
+    )
+    return read_with(data, options)
+
+
+def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> Log:
+    """Read a log with the options as one object, as the command line has them."""
+    parts = [data] if isinstance(data, str | Path) else list(data)
+    if len(parts) == 1 and (str(parts[0]).startswith(MINARI_PREFIX) or Path(parts[0]).is_dir()):
+        return _read_minari(parts[0], options)
+    files = [file for part in parts for file in _expand(part)]
+    kinds = [_kind(file) for file in files]
+    if len(files) > 1 and (odd := next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)):
+        raise ActionlessError(
+            f"{files[odd]}: {_TITLES[kinds[odd]]}, but {files[0]} is {_TITLES[kinds[0]]}; "
+            "files read together must be of one kind"
+        )
+    if len(files) > 1 and kinds[0] not in ("parquet", "csv", "arrow"):
+        raise ActionlessError(f"{files[1]}: only tables can be read several files at once; read {files[0]} alone")
+    store = _store(files, options)
+    return store.cached() or _filled(store, lambda: _read_files(files, kinds[0], options, store))
+
+
+def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:
+    # Imported here: no reader loads the library of another.
+    if kind == "hdf5":
+        from actionless.data.keyed import read_hdf5
+
+        return read_hdf5(files[0], options, store)
+    if kind == "npz":
+        from actionless.data.keyed import read_npz
+
+        return read_npz(files[0], options, store)
+    if kind == "pickle":
+        from actionless.data.factorised import read_factorised
+
+        return read_factorised(files[0], options, store)
+    from actionless.data.table import read_table
+
+    return read_table(files, kind, options, store)
+
+
+def _read_minari(data: str | Path, options: ReadOptions) -> Log:
+    from actionless.data.minari import read_minari
+
+    if not str(data).startswith(MINARI_PREFIX) and not _is_minari_folder(Path(data)):
+        raise ActionlessError(
+            f"{data}: a folder, but not a Minari data set; give files or a glob, such as '{data}/*.parquet'"
+        )
+    # A Minari data set by id has no single file whose date could tell that it changed.
+    store = _store([] if str(data).startswith(MINARI_PREFIX) else sorted(Path(data).rglob("*.*")), options)
+    return _filled(store, lambda: read_minari(data, options, store))
+
+
+def _is_minari_folder(folder: Path) -> bool:
+    return any((folder / place / "metadata.json").exists() for place in (".", "data"))
+
+
+def _store(files: list[Path], options: ReadOptions) -> Store:
+    limit = options.memory_limit_gb
+    return Store(
+        cache_folder(files, repr(dataclasses.replace(options, memory_limit_gb=None))),
+        default_memory_limit() if limit is None else int(limit * 1e9),
+    )
+
+
+def _filled(store: Store, fill) -> Log:
+    try:
+        return fill()
+    finally:
+        store.discard()
+
+
+def _expand(part: str | Path) -> list[Path]:
+    path = Path(part)
+    if path.is_dir():
+        raise ActionlessError(f"{path}: a folder among several files; give its files or a glob instead")
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(part)):
+        matches = sorted(Path(match) for match in glob.glob(str(part), recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        files = [match for match in matches if match.is_file() and match.suffix != ".toml"]
+        if files:
+            return files
+        raise ActionlessError(f"{part}: no file matches")
+    raise ActionlessError(f"{part}: no such file")
+
+
+def _kind(file: Path) -> str:
+    """What a file is by its first bytes, refused where its name says otherwise."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(4096)
+    except OSError as error:
+        raise ActionlessError(f"{file}: cannot be read ({error.strerror})") from error
+    if not head:
+        raise ActionlessError(f"{file}: an empty file")
+    kind = next((kind for signature, kind in _SIGNATURES.items() if head.startswith(signature)), None)
+    if kind is None and _is_text(head):
+        kind = "csv"
+    named = _ENDINGS.get(file.suffix.lower())
+    if named is not None and named != kind:
+        found = "of no kind that is known here" if kind is None else _TITLES[kind]
+        raise ActionlessError(
+            f"{file}: its name says {_TITLES[named]}, but by its first bytes it is {found}; "
+            "check how it was made, or rename it"
+        )
+    if kind is None:
+        raise ActionlessError(f"{file}: not a log: {', '.join(_TITLES.values())} or a Minari data set is needed")
+    return kind
+
+
+def _is_text(head: bytes) -> bool:
+    if b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The block may end within a character; anything before its last bytes is not text.
+        return error.start >= len(head) - 3
+    return True
