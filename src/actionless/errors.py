@@ -17,3 +17,8 @@ def require_extra(module: str, extra: str, purpose: str) -> None:
         raise ActionlessError(
             f"{purpose} needs the package '{module}', which is not installed: pip install 'actionless[{extra}]'"
         )
+
+
+def first_line(error: Exception) -> str:
+    """What another library said, cut to one line."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -10,11 +10,11 @@ import h5py
 import numpy as np
 
 from actionless.data.checks import FiniteCheck, broken_rows_warning, mark_breaks, require_transitions
-from actionless.data.log import Log, Source, blocks, default_state_names
+from actionless.data.log import Log, Source, blocks, default_state_names, float_type
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
 from actionless.data.store import LogArrays, Store
-from actionless.errors import ActionlessError
+from actionless.errors import ActionlessError, first_line
 
 # Ours first, then D4RL's, then Minari's words.
 KEYS = {
@@ -41,7 +41,7 @@ def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
         file = h5py.File(path, "r")
     except OSError as error:
         raise ActionlessError(
-            f"{path}: a damaged or truncated HDF5 file ({_first_line(error)}); copy or download it again"
+            f"{path}: a damaged or truncated HDF5 file ({first_line(error)}); copy or download it again"
         ) from error
     with file:
         arrays = {key: item for key, item in file.items() if isinstance(item, h5py.Dataset)}
@@ -49,7 +49,7 @@ def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
             return _read(path, "hdf5", arrays, options, store)
         except OSError as error:
             raise ActionlessError(
-                f"{path}: cannot be read to its end ({_first_line(error)}); copy or download it again"
+                f"{path}: cannot be read to its end ({first_line(error)}); copy or download it again"
             ) from error
 
 
@@ -63,7 +63,7 @@ def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
             arrays = {key: file[key] if key in wanted else None for key in file.files}
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ActionlessError(
-            f"{path}: a damaged or truncated npz file ({_first_line(error)}); write it again"
+            f"{path}: a damaged or truncated npz file ({first_line(error)}); write it again"
         ) from error
     except ValueError as error:
         raise ActionlessError(
@@ -187,14 +187,9 @@ def _allocate(store: Store, found: Mapping[str, Any], transitions: int) -> LogAr
         transitions,
         state_dim=found["states"].shape[1],
         action_dim=None if actions is None else int(np.prod(actions.shape[1:])),
-        state_dtype=_float_type(found["states"].dtype),
-        reward_dtype=_float_type(found["rewards"].dtype),
+        state_dtype=float_type(found["states"].dtype),
+        reward_dtype=float_type(found["rewards"].dtype),
     )
-
-
-def _float_type(dtype: np.dtype) -> np.dtype:
-    """The file's own precision for floats of up to 64 bits; integers need float64 to stay exact."""
-    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
 
 
 def _flags(array: Any) -> np.ndarray:
@@ -237,7 +232,3 @@ def _state_names(path: Path, found: Mapping[str, Any]) -> tuple[str, ...]:
     if len(names) != dim or len(set(names)) != dim:
         raise ActionlessError(f"{path}: 'state_names' has {len(set(names))} different names for {dim} state variables")
     return names
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

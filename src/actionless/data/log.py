@@ -108,3 +108,8 @@ class Log:
 def default_state_names(dim: int) -> tuple[str, ...]:
     """Names for states that came without any."""
     return tuple(f"s{i}" for i in range(dim))
+
+
+def float_type(dtype: np.dtype) -> np.dtype:
+    """The file's own precision for floats of up to 64 bits; integers need float64 to stay exact."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
