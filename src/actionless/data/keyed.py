@@ -56,7 +56,7 @@ def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
 def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
     """Read an npz file with the keys of `actionless convert`, or with D4RL's."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             wanted = {key for keys in KEYS.values() for key in keys}
             if not options.with_actions:
                 wanted -= set(KEYS["actions"])
@@ -79,7 +79,7 @@ def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions
     for role in ["states", "rewards", "terminals", *(["actions"] if options.with_actions else [])]:
         if names[role] is None:
             raise ActionlessError(
-                f"{path}: no key '{KEYS[role][-1] if form == 'hdf5' else KEYS[role][0]}'; "
+                f"{path}: no key {' or '.join(repr(key) for key in KEYS[role])}; "
                 f"the file has: {', '.join(sorted(arrays)) or 'nothing'}"
             )
     found = {role: arrays[key] for role, key in names.items() if key is not None}

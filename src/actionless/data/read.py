@@ -89,6 +89,8 @@ def read(
 def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> Log:
     """Read a log with the options as one object, as the command line has them."""
     parts = [data] if isinstance(data, str | Path) else list(data)
+    if not parts:
+        raise ActionlessError("nothing to read: give a file, a glob or minari:ID")
     if len(parts) == 1 and (str(parts[0]).startswith(MINARI_PREFIX) or Path(parts[0]).is_dir()):
         return _read_minari(parts[0], options)
     files = [file for part in parts for file in _expand(part)]

@@ -1,0 +1,156 @@
+"""The `actionless` command: one thin module per verb, loaded when it is called."""
+
+import contextlib
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from actionless import __version__
+from actionless.errors import ActionlessError
+
+VERBS = {
+    "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
+    "convert": "write a log as Parquet, npz or a Minari data set",
+}
+
+EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback.
+    """
+    try:
+        return _dispatch(list(arguments))
+    except ActionlessError as error:
+        print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
+        return EXIT_USER
+    except KeyboardInterrupt:
+        print("actionless: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does; nothing is left to say to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:
+        traceback.print_exc()
+        print("actionless: this is a bug; please report it with the lines above", file=sys.stderr)
+        return EXIT_BUG
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if arguments[0] == "--version":
+        print(f"actionless {__version__}")
+        return 0
+    verb = arguments[0]
+    if verb not in VERBS:
+        raise ActionlessError(f"no verb '{verb}'{_closest(verb)} (the verbs: {', '.join(VERBS)})")
+    command = _parse(verb, arguments[1:])
+    if command is not None:
+        command.run()
+    return 0
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  {verb:<10} {about}" for verb, about in VERBS.items())
+    return (
+        "usage: actionless VERB ...\n\n"
+        "Learn from logs that never recorded the actions, then speed up an agent that can act.\n\n"
+        f"{verbs}\n\n"
+        "`actionless VERB --help` says the rest, with examples.\n"
+        "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted, 1 a bug."
+    )
+
+
+def _closest(verb: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(verb, VERBS, n=1)
+    return f", did you mean '{close[0]}'?" if close else ""
+
+
+def _parse(verb: str, arguments: list[str]) -> Any:
+    """The verb's command object, or None where only help was asked for."""
+    import tyro
+
+    module = importlib.import_module(f"actionless.cli.{verb}")
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                module.Command,
+                prog=f"actionless {verb}",
+                description=module.__doc__,
+                args=arguments,
+                registry=_registry(),
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            return None
+        raise ActionlessError(f"{_complaint_line(complaint.getvalue()).rstrip('.')}; see `actionless {verb} --help`") from None
+
+
+def _registry() -> Any:
+    """Lists on the command line are written a,b,c; an option that may be left out shows its own type alone."""
+    import tyro
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+    registry = ConstructorRegistry()
+    optional = {str | None: ("TEXT", str), int | None: ("INT", int), float | None: ("FLOAT", float)}
+
+    @registry.primitive_rule
+    def comma_separated(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+        if info.type != tuple[str, ...] or tyro.conf.Positional in info.markers:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="A,B,C",
+            instance_from_str=lambda words: tuple(part.strip() for part in words[0].split(",") if part.strip()),
+            is_instance=lambda value: isinstance(value, tuple),
+            str_from_instance=lambda value: [",".join(value)],
+        )
+
+    @registry.primitive_rule
+    def may_be_left_out(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+        if info.type not in optional:
+            return None
+        metavar, convert = optional[info.type]
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar=metavar,
+            instance_from_str=lambda words: convert(words[0]),
+            is_instance=lambda value: value is None or isinstance(value, convert),
+            str_from_instance=lambda value: ["none" if value is None else str(value)],
+        )
+
+    return registry
+
+
+def _complaint_line(box: str) -> str:
+    """The parser's boxed complaint as one line: its first section, and the suggestion if there is one."""
+    sections: list[list[str]] = [[]]
+    for line in box.splitlines()[1:]:
+        text = line.strip("│| ")
+        if text.strip("╰╯─+-"):
+            sections[-1].append(text)
+        else:
+            sections.append([])
+    filled = [section for section in sections if section]
+    line = " ".join(filled[0]) if filled else "the arguments could not be read"
+    if len(filled) > 1 and filled[1][0].startswith("Perhaps you meant"):
+        line += f"; perhaps you meant {filled[1][1].split()[0]}"
+    return line[0].lower() + line[1:]

@@ -1,0 +1,44 @@
+"""Say what is in a log: sizes, returns, each variable's scale and how often it moves, and what to mind.
+
+DATA is a D4RL HDF5 file, `minari:ID` or a Minari folder, an npz, a factorised DMC pickle, or a table (Parquet,
+CSV, Arrow; several files or a glob) whose columns are named by flags or by a TOML file beside it.
+
+examples:
+  actionless inspect hopper_medium-v2.hdf5
+  actionless inspect minari:mujoco/hopper/medium-v0 --json
+  actionless inspect 'plant/*.parquet' --state-columns 'temp_*,flow' --reward-column yield --episode-column batch
+"""
+
+import dataclasses
+import json as json_module
+from typing import Annotated
+
+import tyro
+
+from actionless.data.options import ReadOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What `actionless inspect` takes."""
+
+    data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
+    """What to read."""
+    json: bool = False
+    """Print everything as one JSON object."""
+    epsilon: float = 1e-4
+    """A change of at most this much, in units of a variable's spread, counts as `same`."""
+    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Read, inspect, print."""
+        from actionless.data.inspection import inspect
+        from actionless.data.read import read_with
+
+        inspection = inspect(read_with(self.data, self.read), epsilon=self.epsilon)
+        if self.json:
+            print(json_module.dumps(inspection.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            from actionless.cli.inspection_table import show
+
+            show(inspection)

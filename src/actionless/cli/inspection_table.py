@@ -1,0 +1,70 @@
+"""An inspection in the terminal: the figures that matter at a glance, then a row for each variable."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from actionless.data.inspection import Dimension, Inspection
+
+
+def show(inspection: Inspection) -> None:
+    """Print to standard output."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]{inspection.name}[/bold]  {inspection.format}, read {', '.join(inspection.read)}")
+    console.print(_overview(inspection))
+    console.print(_dimensions(inspection))
+    console.print(
+        f"Δs at ε = {inspection.epsilon:g} of a variable's spread; suggested ε: {inspection.suggested_epsilon:g}"
+    )
+    console.print(f"fingerprint {inspection.fingerprint[:16]}")
+    for warning in inspection.warnings:
+        console.print("[yellow]warning:[/yellow]", escape(warning))
+
+
+def _overview(inspection: Inspection) -> Table:
+    table = Table.grid(padding=(0, 2))
+    returns, lengths, rewards = inspection.returns, inspection.lengths, inspection.rewards
+    mapped = ", memory-mapped" if inspection.memory_mapped else ""
+    table.add_row(
+        "transitions", f"{inspection.transitions:,} of {inspection.state_dim} variables{mapped}"
+    )
+    table.add_row(
+        "episodes",
+        f"{inspection.episodes:,}: {inspection.terminals:,} ended by a terminal, "
+        f"{inspection.timeouts:,} by a time limit or cut",
+    )
+    table.add_row("length", f"{_number(lengths['min'])} to {_number(lengths['max'])}, median {_number(lengths['q50'])}")
+    table.add_row(
+        "return",
+        f"{_number(returns['mean'])} ± {_number(returns['std'])}, {_number(returns['min'])} to "
+        f"{_number(returns['max'])}; quarter points {_number(returns['q25'])}, {_number(returns['q50'])}, "
+        f"{_number(returns['q75'])}",
+    )
+    table.add_row(
+        "reward",
+        f"{_number(rewards['mean'])} ± {_number(rewards['std'])}, "
+        f"{_number(rewards['min'])} to {_number(rewards['max'])}",
+    )
+    return table
+
+
+def _dimensions(inspection: Inspection) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("variable")
+    for name in ("min", "max", "mean", "std", "↓ down", "same", "↑ up"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for d in inspection.dimensions:
+        shares = [f"{100 * share:.1f}%" for share in (d.down, d.same, d.up)]
+        table.add_row(d.name, *map(_number, (d.min, d.max, d.mean, d.std)), *shares, _remark(d))
+    return table
+
+
+def _remark(dimension: Dimension) -> str:
+    if dimension.constant:
+        return "constant"
+    return f"same as {dimension.duplicate_of}" if dimension.duplicate_of else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
