@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from actionless.data.log import Log
     from actionless.data.read import read
-    from actionless.discretise import Bins, Normaliser
+    from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
 
 __version__ = "0.1.0"
 
-__all__ = ["ActionlessError", "Bins", "Log", "Normaliser", "__version__", "read"]
+__all__ = ["ActionlessError", "Discretiser", "Log", "Normaliser", "__version__", "read"]
 
 # Resolved on first use, so that `actionless --help` does not wait for JAX, Polars and h5py.
 _HOME = {
     "ActionlessError": "actionless.errors",
-    "Bins": "actionless.discretise",
+    "Discretiser": "actionless.discretise",
     "Log": "actionless.data.log",
     "Normaliser": "actionless.discretise",
     "read": "actionless.data.read",
