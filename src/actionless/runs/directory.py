@@ -1,0 +1,149 @@
+"""A run directory: born whole, held by one process at a time, closed by its result.
+
+run.json        what was asked: verb, config, versions, seed, and what was read of which log
+lock            held while a process works on the run
+metrics.jsonl   what was measured, the same bytes for the same seed whatever happened on the way
+timing.jsonl    seconds and rates, which no two runs share
+checkpoints/    where a stopped run goes on
+result.json     the summary, written last: where it exists, the run is finished
+"""
+
+import fcntl
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from actionless.errors import ActionlessError
+from actionless.runs.files import disk_trouble, sync_directory, write_durably
+
+_PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy", "optax")
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions that decide a run's bits."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What run.json says."""
+
+    verb: str
+    config: dict[str, Any]
+    seed: int
+    data: dict[str, Any]
+    versions: dict[str, str] = field(default_factory=installed_versions)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What result.json says: `final` holds the last value of each metric."""
+
+    verb: str
+    steps: int
+    seconds: float
+    final: dict[str, float]
+
+
+class Run:
+    """A run directory that this process holds; `close` (or the end of a `with`) lets go of it."""
+
+    def __init__(self, path: Path, manifest: Manifest, lock: int):
+        self.path = path
+        self.manifest = manifest
+        self._lock = lock
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest, *, overwrite: bool = False) -> "Run":
+        """Make the directory aside, locked and with its run.json, and rename it into place."""
+        require_free(path, overwrite=overwrite)
+        with disk_trouble(path, "choose an --out that can be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+            aside.mkdir()
+            try:
+                lock = _lock(aside)
+                write_durably(aside / "run.json", _json(asdict(manifest)))
+                if path.exists():
+                    _remove_run(path)
+                aside.rename(path)
+            except BaseException:
+                shutil.rmtree(aside, ignore_errors=True)
+                raise
+            sync_directory(path.parent)
+        return cls(path, manifest, lock)
+
+    @classmethod
+    def open(cls, path: Path) -> "Run":
+        """Take hold of a run that exists."""
+        if not (path / "run.json").is_file():
+            raise ActionlessError(f"{path}: no run.json there, so it is no run directory; name one that a run wrote")
+        lock = _lock(path)
+        try:
+            manifest = Manifest(**json.loads((path / "run.json").read_bytes()))
+        except (ValueError, TypeError) as error:
+            os.close(lock)
+            raise ActionlessError(f"{path / 'run.json'}: {error}; restore it or start the run again") from error
+        return cls(path, manifest, lock)
+
+    def result(self) -> Result | None:
+        """The summary of a finished run, None while it is not finished."""
+        path = self.path / "result.json"
+        return Result(**json.loads(path.read_bytes())) if path.exists() else None
+
+    def finish(self, result: Result) -> None:
+        """Write the summary: the last act of a run."""
+        with disk_trouble(self.path, f"make room, then `actionless resume {self.path}`"):
+            write_durably(self.path / "result.json", _json(asdict(result)))
+
+    def close(self) -> None:
+        """Let another process work on this run."""
+        os.close(self._lock)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def require_free(path: Path, *, overwrite: bool = False) -> None:
+    """Refuse an `--out` that exists; with `overwrite`, one that is not a run (nothing else is ever deleted)."""
+    if not path.exists():
+        return
+    if not overwrite:
+        raise ActionlessError(f"{path} exists: `actionless resume {path}` goes on with it, --overwrite replaces it")
+    if not (path / "run.json").is_file():
+        raise ActionlessError(f"{path} is no run directory, so --overwrite leaves it alone: choose another --out")
+
+
+def _remove_run(path: Path) -> None:
+    lock = _lock(path)
+    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    path.rename(old)
+    shutil.rmtree(old)
+    os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    """Hold the run until this process ends: the kernel lets go even after kill -9, so no lock is ever stale."""
+    with disk_trouble(path, "make the run directory writable"):
+        descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode().strip()
+            os.close(descriptor)
+            raise ActionlessError(f"{path}: process {holder} works on this run; wait for it or stop it") from None
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=2).encode() + b"\n"

@@ -1,0 +1,124 @@
+"""How a run lives and dies, whatever it trains.
+
+A `Task` says what one dispatch does; `drive` takes it from the newest checkpoint (or the beginning) to the
+end. The state a task hands on holds everything the next dispatch depends on: learner, optimiser, random keys,
+replay, simulator. A resumed run therefore does what an undisturbed one does, bit for bit.
+"""
+
+import abc
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from actionless.errors import ActionlessError
+from actionless.runs.checkpoints import Checkpoints, NotFiniteError
+from actionless.runs.directory import Result, Run
+from actionless.runs.progress import ProgressDisplay
+from actionless.runs.signals import StopRequest
+from actionless.runs.sinks import Journal, SinkName, last_values
+
+State = TypeVar("State")
+
+_log = logging.getLogger("actionless")
+
+
+@dataclass(frozen=True)
+class Advance(Generic[State]):
+    """What one dispatch led to. Metrics are finite and depend on the seed alone, never on the clock."""
+
+    state: State
+    step: int
+    metrics: Mapping[str, float]
+
+
+class Task(abc.ABC, Generic[State]):
+    """What a run trains."""
+
+    steps: int
+    """Where the run ends."""
+    score: str
+    """The metric, higher is better, that chooses the best checkpoint."""
+    headline: tuple[str, ...]
+    """The metrics shown while the run works."""
+
+    @abc.abstractmethod
+    def begin(self) -> State:
+        """The state at step 0; a checkpoint is loaded in its shape."""
+
+    @abc.abstractmethod
+    def advance(self, state: State, step: int) -> Advance[State]:
+        """One dispatch from `step`, a few seconds at most: Ctrl-C waits for it."""
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[State]):
+    """A run at its end. Its caller saves what was learnt, then closes the run with `run.finish(result)`."""
+
+    state: State
+    result: Result
+
+
+def drive(run: Run, task: Task[State], *, checkpoint_every: int, sinks: Sequence[SinkName] = ()) -> Outcome[State]:
+    """Take a run to its end from wherever it stands."""
+    checkpoints = Checkpoints(run.path / "checkpoints")
+    state, step, seconds = _standing(checkpoints, task)
+    began = time.perf_counter() - seconds
+    with ExitStack() as stack:
+        journal = stack.enter_context(closing(Journal(run, step, sinks)))
+        display = stack.enter_context(ProgressDisplay(run.path.name, task.steps, step, task.headline))
+        stop = stack.enter_context(StopRequest())
+        while step < task.steps:
+            dispatched = time.perf_counter()
+            ahead = task.advance(state, step)
+            now = time.perf_counter()
+            _require_finite(ahead.metrics, run, checkpoints, step, ahead.step)
+            clock = {"seconds": now - began, "steps_per_second": (ahead.step - step) / (now - dispatched)}
+            journal.log(ahead.step, ahead.metrics, clock)
+            display.show(ahead.step, ahead.metrics)
+            due = ahead.step // checkpoint_every > step // checkpoint_every or ahead.step >= task.steps
+            stopping = bool(stop)
+            if due or stopping:
+                journal.sync()
+                _checkpoint(run, checkpoints, task, ahead, step, clock["seconds"])
+            state, step = ahead.state, ahead.step
+            if stopping:
+                _log.warning("stopped at step %d; `actionless resume %s` goes on from there", step, run.path)
+                break
+        stop.obey()
+    final = last_values(run.path / "metrics.jsonl")
+    return Outcome(state, Result(run.manifest.verb, step, time.perf_counter() - began, final))
+
+
+def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, float]:
+    state = task.begin()
+    saved = checkpoints.newest(like=state)
+    return (state, 0, 0.0) if saved is None else (saved.state, saved.step, saved.seconds)
+
+
+def _checkpoint(
+    run: Run, checkpoints: Checkpoints, task: Task[State], ahead: Advance[State], start: int, seconds: float
+) -> None:
+    score = ahead.metrics.get(task.score)
+    try:
+        checkpoints.save(ahead.state, step=ahead.step, seconds=seconds, score=score)
+    except NotFiniteError as bad:
+        raise _diverged(run, checkpoints, f"'{bad}' is not finite", start, ahead.step) from None
+
+
+def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpoints, start: int, end: int) -> None:
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise _diverged(run, checkpoints, f"'{name}' is {value}", start, end)
+
+
+def _diverged(run: Run, checkpoints: Checkpoints, what: str, start: int, end: int) -> ActionlessError:
+    kept = checkpoints.paths()
+    good = f"the last good checkpoint is {kept[-1]}" if kept else "no checkpoint was written before"
+    return ActionlessError(
+        f"{run.path}: {what} between steps {start + 1} and {end}; {good}. "
+        "Resuming would meet it again: start anew with a smaller learning rate or scaled rewards"
+    )

@@ -1,0 +1,58 @@
+"""What a person sees while a run works: a bar on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class ProgressDisplay:
+    """Shows step, rate, time left and the metrics named in `headline`, on standard error."""
+
+    def __init__(self, title: str, steps: int, start: int, headline: tuple[str, ...]):
+        self._title, self._steps, self._start, self._headline = title, steps, start, headline
+        self._console = Console(stderr=True)
+        self._began = time.monotonic()
+        self._last_line = -_SECONDS_BETWEEN_LINES
+        self._latest: dict[str, float] = {}
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[metrics]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=steps, completed=start, rate="", metrics="")
+
+    def show(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Show where the run stands; a metric that is not measured at every step keeps its last value."""
+        self._latest.update(metrics)
+        seconds = time.monotonic() - self._began
+        rate = (step - self._start) / max(seconds, 1e-9)
+        headline = "  ".join(f"{name} {self._latest[name]:.4g}" for name in self._headline if name in self._latest)
+        self._bar.update(self._task, completed=step, rate=f"{rate:,.0f}/s", metrics=headline)
+        due = step == self._steps or seconds - self._last_line >= _SECONDS_BETWEEN_LINES
+        if due and not self._console.is_terminal:
+            self._last_line = seconds
+            left = (self._steps - step) / max(rate, 1e-9)
+            line = f"{self._title} {step}/{self._steps}  {rate:,.0f}/s  {_clock(left)} left  {headline}"
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> "ProgressDisplay":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"

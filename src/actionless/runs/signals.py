@@ -1,0 +1,44 @@
+"""Ctrl-C and SIGTERM, held back until a run can stop without loss."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class StopRequest:
+    """Within a `with`, the first SIGINT or SIGTERM is only noted; a second one acts at once, as ever."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __bool__(self) -> bool:
+        return self._received is not None
+
+    def obey(self) -> None:
+        """End the process the way the signal would have: Ctrl-C as KeyboardInterrupt, SIGTERM as exit 143."""
+        if self._received == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self._received == signal.SIGTERM:
+            raise SystemExit(128 + signal.SIGTERM)
+
+    def __enter__(self) -> "StopRequest":
+        # Python lets only the main thread set handlers; elsewhere the caller decides what stops a run.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._received = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}

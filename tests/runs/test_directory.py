@@ -1,0 +1,101 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from toy_run import new_run
+
+from actionless.errors import ActionlessError
+from actionless.runs.directory import Manifest, Result, Run, require_free
+
+
+def test_run_json_says_what_was_asked(tmp_path):
+    with new_run(tmp_path / "run"):
+        said = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert said["verb"] == "toy"
+    assert said["config"] == {"rate": 1}
+    assert said["seed"] == 7
+    assert said["data"] == {"fingerprint": "abc"}
+    assert said["versions"].keys() >= {"actionless", "jax", "numpy", "python"}
+
+
+def test_opened_run_has_the_manifest_it_was_created_with(tmp_path):
+    with new_run(tmp_path / "run") as created:
+        manifest = created.manifest
+    with Run.open(tmp_path / "run") as run:
+        assert run.manifest == manifest
+
+
+def test_existing_out_is_refused_and_untouched(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("years of work")
+    with pytest.raises(ActionlessError, match=r"run exists: `actionless resume .*run` .* --overwrite"):
+        new_run(tmp_path / "run")
+    with pytest.raises(ActionlessError, match=r"is no run directory, so --overwrite leaves it alone"):
+        new_run(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "thesis.txt").read_text() == "years of work"
+
+
+def test_existing_file_is_refused(tmp_path):
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(ActionlessError, match="exists"):
+        require_free(tmp_path / "run")
+
+
+def test_overwrite_replaces_a_run(tmp_path):
+    with new_run(tmp_path / "run") as old:
+        old.finish(Result("toy", 1, 1.0, {}))
+    with new_run(tmp_path / "run", overwrite=True) as run:
+        assert run.result() is None
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_overwrite_leaves_a_run_in_use_alone(tmp_path):
+    with new_run(tmp_path / "run"):
+        with pytest.raises(ActionlessError, match=f"process {os.getpid()} works on this run"):
+            new_run(tmp_path / "run", overwrite=True)
+        assert (tmp_path / "run" / "run.json").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_failed_creation_leaves_nothing(tmp_path):
+    with pytest.raises(TypeError):
+        Run.create(tmp_path / "run", Manifest("toy", {"bad": object()}, seed=0, data={}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_place_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ActionlessError, match=r"/file: File exists; choose an --out that can be written"):
+        new_run(tmp_path / "file" / "run")
+
+
+def test_only_a_run_directory_can_be_opened(tmp_path):
+    with pytest.raises(ActionlessError, match=r"no run\.json there"):
+        Run.open(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", '{"verb": "toy"}', "[]"])
+def test_unreadable_run_json_is_named(tmp_path, content):
+    new_run(tmp_path / "run").close()
+    (tmp_path / "run" / "run.json").write_text(content)
+    with pytest.raises(ActionlessError, match=r"run\.json: .* restore it or start the run again"):
+        Run.open(tmp_path / "run")
+
+
+def test_second_process_is_refused_with_the_pid_of_the_first(tmp_path):
+    code = "import pathlib, sys; from actionless.runs.directory import Run; Run.open(pathlib.Path(sys.argv[1]))"
+    with new_run(tmp_path / "run"):
+        second = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True)
+    assert f"process {os.getpid()} works on this run; wait for it or stop it" in second.stderr
+
+
+def test_result_is_what_was_finished_with(tmp_path):
+    result = Result("toy", 60, 1.5, {"loss": 0.25})
+    with new_run(tmp_path / "run") as run:
+        assert run.result() is None
+        run.finish(result)
+        assert run.result() == result
+    said = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert said == {"verb": "toy", "steps": 60, "seconds": 1.5, "final": {"loss": 0.25}}

@@ -1,0 +1,185 @@
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from toy_run import RandomWalk, new_run, work
+
+from actionless.errors import ActionlessError
+from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.directory import Run
+from actionless.runs.sinks import read_rows
+
+SCRIPT = Path(__file__).with_name("toy_run.py")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    with new_run(path) as run:
+        work(run, RandomWalk())
+    return path
+
+
+def final_state(path):
+    return Checkpoints(path / "checkpoints").newest(like=RandomWalk().begin())
+
+
+def assert_same_run(path, other):
+    assert (path / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    ours, theirs = final_state(path), final_state(other)
+    assert ours.step == theirs.step
+    for name in ("weights", "replay", "moved"):
+        np.testing.assert_array_equal(ours.state[name], theirs.state[name])
+    assert (jax.random.key_data(ours.state["key"]) == jax.random.key_data(theirs.state["key"])).all()
+    assert ours.state["generator"].normal() == theirs.state["generator"].normal()
+    mine, yours = (json.loads((run / "result.json").read_text()) for run in (path, other))
+    assert mine["final"] == yours["final"]
+
+
+def start(path, pause, **options):
+    command = [sys.executable, str(SCRIPT), str(path), str(pause)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **options})
+
+
+def wait_for_rows(path, count, process):
+    while process.poll() is None:
+        if (path / "metrics.jsonl").exists() and len(list(read_rows(path / "metrics.jsonl"))) >= count:
+            return
+        time.sleep(0.01)
+
+
+def test_undisturbed_run_leaves_its_record(undisturbed):
+    rows = list(read_rows(undisturbed / "metrics.jsonl"))
+    assert [row["step"] for row in rows] == list(range(5, 61, 5))
+    assert rows[-1]["moved"] == 55
+    timing = list(read_rows(undisturbed / "timing.jsonl"))
+    assert [row["step"] for row in timing] == [row["step"] for row in rows]
+    assert all(row["steps_per_second"] > 0 for row in timing)
+    result = json.loads((undisturbed / "result.json").read_text())
+    assert (result["verb"], result["steps"]) == ("toy", 60)
+    assert result["seconds"] >= timing[-1]["seconds"]
+    assert result["final"] == {name: rows[-1][name] for name in ("loss", "moved", "eval/height")}
+
+
+def test_best_checkpoint_is_kept_beside_the_newest_two(undisturbed):
+    heights = {
+        row["step"]: row["eval/height"] for row in read_rows(undisturbed / "metrics.jsonl") if row["step"] % 10 == 0
+    }
+    best = max(heights, key=lambda step: heights[step])
+    kept = [int(path.name.removeprefix("step-")) for path in Checkpoints(undisturbed / "checkpoints").paths()]
+    assert kept == sorted({best, 50, 60})
+    assert Checkpoints(undisturbed / "checkpoints").best(like=RandomWalk().begin()).step == best
+
+
+def test_killed_at_random_moments_ends_the_same(tmp_path, undisturbed):
+    path, moments = tmp_path / "run", random.Random(0)
+    for kill in range(2):
+        process = start(path, 0.05)
+        wait_for_rows(path, 2 + 4 * kill, process)
+        time.sleep(moments.uniform(0, 0.12))
+        process.kill()
+        process.communicate()
+    assert not (path / "result.json").exists()
+    process = start(path, 0)
+    process.communicate()
+    assert process.returncode == 0
+    assert_same_run(path, undisturbed)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_stops_after_a_checkpoint(tmp_path, undisturbed, number, code):
+    path = tmp_path / "run"
+    process = start(path, 0.1)
+    wait_for_rows(path, 1, process)
+    process.send_signal(number)
+    said = process.communicate()[1]
+    last = list(read_rows(path / "metrics.jsonl"))[-1]["step"]
+    assert process.returncode == code
+    assert final_state(path).step == last
+    assert f"stopped at step {last}; `actionless resume {path}` goes on from there" in said
+    assert "Traceback" not in said
+    with Run.open(path) as run:
+        work(run, RandomWalk())
+    assert_same_run(path, undisturbed)
+
+
+def test_second_ctrl_c_stops_at_once(tmp_path):
+    path = tmp_path / "run"
+    process = start(path, 2.0)
+    wait_for_rows(path, 1, process)
+    time.sleep(0.5)  # Well into the second dispatch.
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=1.0)[1]
+    assert process.returncode == 130
+    assert "stopped at step" not in said
+
+
+def test_damaged_checkpoint_ends_the_same(tmp_path, undisturbed, caplog):
+    path = tmp_path / "run"
+    with new_run(path) as run, pytest.raises(ActionlessError, match="nan"):
+        work(run, RandomWalk(nan_at=45))
+    newest = Checkpoints(path / "checkpoints").paths()[-1]
+    arrays = newest / "arrays.safetensors"
+    arrays.write_bytes(arrays.read_bytes()[:100])
+    with Run.open(path) as run:
+        work(run, RandomWalk())
+    assert f"checkpoint {newest} is damaged (arrays.safetensors does not match its checksum)" in caplog.text
+    assert_same_run(path, undisturbed)
+
+
+def test_nan_stops_the_run_with_the_step_and_the_last_good_checkpoint(tmp_path):
+    path = tmp_path / "run"
+    message = r"run: 'loss' is nan between steps 31 and 35; the last good checkpoint is .*/step-000000000030\."
+    with new_run(path) as run, pytest.raises(ActionlessError, match=message):
+        work(run, RandomWalk(nan_at=35))
+    assert not (path / "result.json").exists()
+    assert [row["step"] for row in read_rows(path / "metrics.jsonl")][-1] == 30
+    assert final_state(path).step == 30
+
+
+def test_nan_before_the_first_checkpoint(tmp_path):
+    with new_run(tmp_path / "run") as run, pytest.raises(ActionlessError, match="no checkpoint was written before"):
+        work(run, RandomWalk(nan_at=5))
+
+
+def test_bad_state_behind_finite_metrics_is_not_saved(tmp_path):
+    message = r"\['weights'\]' is not finite between steps 26 and 30; the last good checkpoint is .*000020"
+    with new_run(tmp_path / "run") as run, pytest.raises(ActionlessError, match=message):
+        work(run, RandomWalk(bad_weight_at=30))
+    assert final_state(tmp_path / "run").step == 20
+
+
+def test_full_disk_loses_nothing(tmp_path, undisturbed):
+    path = tmp_path / "run"
+    limit, ceiling = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with new_run(path) as run:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, ceiling))
+        try:
+            with pytest.raises(ActionlessError, match=f"File too large; .* `actionless resume {path}`"):
+                work(run, RandomWalk())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, ceiling))
+    with Run.open(path) as run:
+        work(run, RandomWalk())
+    assert_same_run(path, undisturbed)
+
+
+def test_plain_lines_without_a_terminal(tmp_path, capfd):
+    with new_run(tmp_path / "walk") as run:
+        work(run, RandomWalk())
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("walk 5/60 ")
+    assert lines[1].startswith("walk 60/60 ")
+    assert "0:00:00 left  loss " in lines[1]
