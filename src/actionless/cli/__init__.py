@@ -101,7 +101,9 @@ def _parse(verb: str, arguments: list[str]) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             return None
-        raise ActionlessError(f"{_complaint_line(complaint.getvalue()).rstrip('.')}; see `actionless {verb} --help`") from None
+        raise ActionlessError(
+            f"{_complaint_line(complaint.getvalue()).rstrip('.')}; see `actionless {verb} --help`"
+        ) from None
 
 
 def _registry() -> Any:

@@ -25,9 +25,7 @@ def _overview(inspection: Inspection) -> Table:
     table = Table.grid(padding=(0, 2))
     returns, lengths, rewards = inspection.returns, inspection.lengths, inspection.rewards
     mapped = ", memory-mapped" if inspection.memory_mapped else ""
-    table.add_row(
-        "transitions", f"{inspection.transitions:,} of {inspection.state_dim} variables{mapped}"
-    )
+    table.add_row("transitions", f"{inspection.transitions:,} of {inspection.state_dim} variables{mapped}")
     table.add_row(
         "episodes",
         f"{inspection.episodes:,}: {inspection.terminals:,} ended by a terminal, "

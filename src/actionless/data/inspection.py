@@ -109,7 +109,7 @@ def inspect(log: Log, *, epsilon: float = DEFAULT_EPSILON) -> Inspection:
         timeouts=len(log.episode_stops) - terminals,
         lengths=_summary(log.episode_lengths),
         returns=_summary(log.episode_returns),
-        rewards=_summary(log.rewards),
+        rewards=_spread(log.rewards),
         epsilon=epsilon,
         suggested_epsilon=suggested,
         dimensions=dimensions,
@@ -157,15 +157,18 @@ def _duplicate_of(index: int, columns: _Columns, names: tuple[str, ...]) -> str 
 
 
 def _summary(values: np.ndarray) -> dict[str, float]:
-    values = np.asarray(values, np.float64)
     quantiles = {f"q{round(100 * q):02d}": float(np.quantile(values, q)) for q in QUANTILES}
-    return {
-        "mean": float(values.mean()),
-        "std": float(values.std()),
-        "min": float(values.min()),
-        "max": float(values.max()),
-        **quantiles,
-    }
+    return {**_spread(values), **quantiles}
+
+
+def _spread(values: np.ndarray) -> dict[str, float]:
+    """Mean, standard deviation and range, in blocks: the rewards of a mapped log may be large themselves."""
+    mean = float(values.mean(dtype=np.float64))
+    squares = sum(
+        float(np.square(np.asarray(values[block], np.float64) - mean).sum()) for block in blocks(len(values), 8)
+    )
+    std = math.sqrt(squares / len(values))
+    return {"mean": mean, "std": std, "min": float(values.min()), "max": float(values.max())}
 
 
 def _warnings(log: Log, dimensions: tuple[Dimension, ...], epsilon: float, suggested: float) -> list[str]:

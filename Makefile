@@ -1,0 +1,49 @@
+# Two commands for newcomers: `make demo` and `make test`. Each sets up .venv by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test test-slow lint format bench docs clean
+
+help:
+	@echo "make demo    set up, then look at a small bundled log"
+	@echo "make test    set up, then run the tests"
+	@echo "make lint    ruff and pyright"
+	@echo "make bench   the benchmarks, as JSON"
+	@echo "make docs    build the documentation site"
+
+.venv/core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch .venv/core $@
+
+demo: .venv/core
+	$(BIN)/actionless inspect examples/heated_tank.parquet
+
+test: .venv/dev
+	$(BIN)/python -m pytest -n 2
+
+test-slow: .venv/dev
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks
+
+docs: .venv/dev
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis

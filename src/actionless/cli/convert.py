@@ -1,0 +1,44 @@
+"""Write a log in another format, and read it back without loss.
+
+The ending of OUT decides: `.parquet` (one row per state, with a TOML file beside it that names the columns),
+`.npz`, or `minari:ID` for a data set in the local Minari folder. Actions are left behind unless asked for.
+
+examples:
+  actionless convert hopper_medium-v2.hdf5 --out hopper.parquet
+  actionless convert 'plant/*.csv' --state-columns 'temp_*' --reward-column yield --out minari:plant/heater-v0
+  actionless convert minari:mujoco/hopper/medium-v0 --with-actions --out hopper.npz
+"""
+
+import dataclasses
+from typing import Annotated, Literal
+
+import tyro
+
+from actionless.cli.output import note, show_warnings
+from actionless.data.options import ReadOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What `actionless convert` takes."""
+
+    data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
+    """What to read; see `actionless inspect --help`."""
+    out: Annotated[str, tyro.conf.arg(metavar="OUT")]
+    """Where to write: FILE.parquet, FILE.npz or minari:ID."""
+    overwrite: bool = False
+    """Replace what is there."""
+    storage: Literal["hdf5", "arrow", "parquet"] = "hdf5"
+    """How a Minari data set is stored."""
+    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Read, write, say what was written."""
+        from actionless.data.convert import check_target, convert
+        from actionless.data.read import read_with
+
+        check_target(self.out, overwrite=self.overwrite)
+        log = read_with(self.data, self.read)
+        show_warnings(log)
+        convert(log, self.out, overwrite=self.overwrite, storage=self.storage)
+        note(f"wrote {self.out}: {len(log):,} transitions, fingerprint {log.fingerprint[:16]}")
