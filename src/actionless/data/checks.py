@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from actionless.data.log import Log, blocks
+from actionless.data.log import blocks
 from actionless.errors import ActionlessError
 
 
@@ -88,17 +88,6 @@ def broken_rows_warning(breaks: int, transitions: int) -> str:
         f"{breaks:,} breaks without an episode-end flag (the next state is not the state that follows) "
         "were taken as episode ends"
     )
-
-
-def dead_dimensions(log: Log) -> list[int]:
-    """Dimensions that hold one and the same value in every state and next state."""
-    alive = np.zeros(log.state_dim, bool)
-    first = log.states[0]
-    for block in blocks(len(log), 2 * log.states.itemsize * log.state_dim):
-        alive |= (log.states[block] != first).any(axis=0) | (log.next_states[block] != first).any(axis=0)
-        if alive.all():
-            break
-    return np.flatnonzero(~alive).tolist()
 
 
 ACTION_NAMES = ("action", "act", "actions", "control", "controls", "ctrl", "torque", "command", "dose", "u")
