@@ -1,0 +1,180 @@
+"""Tables with one state per row: Parquet, CSV and Arrow IPC files, read through Polars.
+
+Two passes, whatever the size. The first reads the key columns alone and settles the order of the rows and
+which of them make transitions; the second streams states and rewards to their places in the log's arrays.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from actionless.data.checks import FiniteCheck, action_like, require_transitions
+from actionless.data.log import Log, Source
+from actionless.data.options import ReadOptions
+from actionless.data.rows import RowPairs
+from actionless.data.store import LogArrays, Store
+from actionless.data.table_columns import TableColumns, choose_columns, require_columns, with_settings_file
+from actionless.data.table_files import TableFile
+from actionless.data.table_keys import Places, read_keys
+from actionless.data.table_order import order_rows
+from actionless.errors import ActionlessError
+
+_MISALIGNED_SHARE = 0.9
+
+
+def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], options: ReadOptions, store: Store) -> Log:
+    """Read files of one kind as one log; what the options leave open is taken from a TOML beside the data."""
+    options = with_settings_file(files, options)
+    tables = [TableFile(file, kind) for file in files]
+    for table in tables:
+        table.require_complete()
+    columns = choose_columns(files[0], list(tables[0].schema), options)
+    for table in tables[1:]:
+        require_columns(table.path, list(table.schema), columns.read)
+    tables, warnings = _with_rows(tables)
+    warnings += _action_warnings(columns.states)
+    state_type, reward_type = _float_type(tables, columns.states), _float_type(tables, [columns.reward])
+    _float_type(tables, columns.actions)
+
+    keys = read_keys(tables, columns)
+    rows = order_rows(keys, columns, options)
+    pairs = RowPairs.of(rows.last)
+    require_transitions(str(files[0]), pairs.transitions)
+    if pairs.single_rows:
+        warnings.append(f"{pairs.single_rows:,} episodes of a single row have no transition and are left out")
+    action_dim = len(columns.actions) or None
+    arrays = store.allocate(pairs.transitions, len(columns.states), action_dim, state_type, reward_type)
+    pairs.flag_ends(arrays, rows.last, rows.terminal)
+    filler = _Filler(columns, rows.in_files(pairs), keys.places, arrays, options.reward_at == "arriving")
+    filler.fill(tables)
+    filler.finish(rows.episodes)
+    source = Source(_path_of(files), kind, columns.read)
+    return store.finish(arrays, columns.states, source, (*warnings, *rows.warnings))
+
+
+def _with_rows(tables: list[TableFile]) -> tuple[list[TableFile], list[str]]:
+    filled = [table for table in tables if table.has_rows()]
+    if not filled:
+        raise ActionlessError(f"{tables[0].path}: no rows: there are column names and nothing below them")
+    return filled, [f"{table.path} has no rows and is left out" for table in tables if table not in filled]
+
+
+def _action_warnings(states: Sequence[str]) -> list[str]:
+    return [
+        f"the state column '{name}' has a name that actions usually have; if it is one, leave it out of "
+        "--state-columns, since a state policy must not see actions"
+        for name in action_like(states)
+    ]
+
+
+def _float_type(tables: Sequence[TableFile], names: Sequence[str]) -> np.dtype:
+    """float32 where every column fits it without loss, else float64; a column that is no number is refused."""
+    exact = {pl.Float32: True, pl.Float16: True, pl.Boolean: True}
+    types = set()
+    for table in tables:
+        for name in names:
+            dtype = table.schema[name]
+            # The cells of a CSV are parsed as numbers; one that is none is then named with its line.
+            if table.kind != "csv" and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+                raise ActionlessError(
+                    f"{table.path}: the column '{name}' is {dtype}, which is no number; convert it or leave it out"
+                )
+            types.add(np.float32 if table.kind != "csv" and exact.get(dtype.base_type()) else np.float64)
+    return np.dtype(np.float32 if types == {np.float32} else np.float64)
+
+
+def _path_of(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+@dataclasses.dataclass
+class _Filler:
+    """Streams rows to where they stand in the log, and checks them on the way."""
+
+    columns: TableColumns
+    pairs: RowPairs
+    places: Places
+    arrays: LogArrays
+    arriving: bool
+    row: int = 0
+    first_missing: int = 0
+    last_missing: int = 0
+
+    def __post_init__(self) -> None:
+        self.state_check = self._check(self.columns.states)
+        self.reward_check = self._check([self.columns.reward])
+        self.action_check = self._check(self.columns.actions)
+
+    def fill(self, tables: Sequence[TableFile]) -> None:
+        """The second pass: every row of every file."""
+        columns, arrays = self.columns, self.arrays
+        wanted = dict.fromkeys(columns.states, _polars_type(arrays.states.dtype))
+        wanted[columns.reward] = _polars_type(arrays.rewards.dtype)
+        wanted |= dict.fromkeys(columns.actions, pl.Float32())
+        for table in tables:
+            for block in table.blocks(wanted):
+                self._place(block)
+
+    def _place(self, block: pl.DataFrame) -> None:
+        columns, pairs, arrays = self.columns, self.pairs, self.arrays
+        start, self.row = self.row, self.row + block.height
+        if self.row > len(pairs.leaves):
+            self._raise_changed()
+        rows = slice(start, self.row)
+        first, last = pairs.arrives[rows] < 0, pairs.leaves[rows] < 0
+
+        states = block.select(columns.states).to_numpy(order="c")
+        self.state_check.block(start, states, first & last)
+        pairs.place_states(arrays, rows, states)
+
+        rewards = block[columns.reward].to_numpy()
+        self.reward_check.block(start, rewards, first if self.arriving else last)
+        place_rewards = pairs.place_arriving if self.arriving else pairs.place_leaving
+        place_rewards(arrays.rewards, rows, rewards)
+        missing = ~np.isfinite(rewards) & (first != last)
+        self.first_missing += int((missing & first).sum())
+        self.last_missing += int((missing & last).sum())
+
+        if arrays.actions is not None:
+            actions = block.select(columns.actions).to_numpy(order="c")
+            self.action_check.block(start, actions, last)
+            pairs.place_leaving(arrays.actions, rows, actions)
+
+    def finish(self, episodes: int) -> None:
+        """Raise if anything was wrong with what was placed."""
+        if self.row < len(self.pairs.leaves):
+            self._raise_changed()
+        self._require_aligned_rewards(episodes)
+        for check in (self.state_check, self.reward_check, self.action_check):
+            if check.first is not None:
+                check.path = str(self.places.file(check.first[0]).path)
+            check.finish()
+
+    def _require_aligned_rewards(self, episodes: int) -> None:
+        """The end of each episode where the reward is missing tells which step rewards belong to."""
+        needed, unread, other = (
+            (self.last_missing, self.first_missing, "leaving")
+            if self.arriving
+            else (self.first_missing, self.last_missing, "arriving")
+        )
+        if needed >= _MISALIGNED_SHARE * episodes and unread <= (1 - _MISALIGNED_SHARE) * episodes:
+            end = "last" if self.arriving else "first"
+            raise ActionlessError(
+                f"{self.places.files[0].path}: the reward column '{self.columns.reward}' is empty in the {end} row of "
+                f"{needed:,} of {episodes:,} episodes, so a row's reward is for the step {other} its state; "
+                f"read with --reward-at {other}"
+            )
+
+    def _check(self, names: Sequence[str]) -> FiniteCheck:
+        return FiniteCheck("", lambda row, column: f"{self.places.within(row)}, column '{names[column]}'")
+
+    def _raise_changed(self) -> None:
+        raise ActionlessError(f"{self.places.files[0].path}: the table changed while it was read; read it again")
+
+
+def _polars_type(dtype: np.dtype) -> pl.DataType:
+    return pl.Float32() if dtype == np.float32 else pl.Float64()

@@ -1,0 +1,180 @@
+"""Which column of a table is what: by flags, or by a TOML file beside the data."""
+
+import dataclasses
+import difflib
+import fnmatch
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from actionless.data.options import ReadOptions
+from actionless.errors import ActionlessError, first_line
+
+_CHOICES = {"reward_at": ("leaving", "arriving"), "gaps": ("split", "keep")}
+_NAMES = ("reward_column", "episode_column", "time_column", "terminal_column")
+_NAME_LISTS = ("state_columns", "action_columns")
+_KEYS = ("state_columns", *_NAMES, "action_columns", *_CHOICES, "sort")
+
+
+@dataclasses.dataclass(frozen=True)
+class TableColumns:
+    """The columns to read. `actions` is empty unless actions were asked for."""
+
+    states: tuple[str, ...]
+    reward: str
+    episode: str | None
+    time: str | None
+    terminal: str | None
+    actions: tuple[str, ...]
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Every column that is read, and no other."""
+        keys = (self.episode, self.time, self.terminal)
+        return (*self.states, self.reward, *(key for key in keys if key is not None), *self.actions)
+
+
+def with_settings_file(files: Sequence[Path], options: ReadOptions) -> ReadOptions:
+    """Fill what the flags leave open from `log.toml` beside `log.parquet`, else from `actionless.toml` there.
+
+    Several files share the `actionless.toml` of the first one's folder.
+    """
+    own, shared = files[0].with_suffix(".toml"), files[0].with_name("actionless.toml")
+    path = next((path for path in ([own] if len(files) == 1 else []) + [shared] if path.is_file()), None)
+    if path is None:
+        return options
+    open_keys = {key for key, value in dataclasses.asdict(options).items() if value in (None, (), False)}
+    settings = _settings(path)
+    return dataclasses.replace(options, **{key: settings[key] for key in settings if key in open_keys})
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ActionlessError(f"{path}: not a TOML file that can be read ({first_line(error)})") from error
+    settings: dict[str, Any] = {}
+    for written, value in content.items():
+        key = written.replace("-", "_")
+        if key not in _KEYS:
+            raise ActionlessError(f"{path}: unknown key '{written}'; the keys are {', '.join(_KEYS)}")
+        if key in settings:
+            raise ActionlessError(f"{path}: the key '{key}' is given twice, with a hyphen and an underscore")
+        settings[key] = _checked(path, key, value)
+    return settings
+
+
+def _checked(path: Path, key: str, value: Any) -> Any:
+    wanted = "a text"
+    if key == "sort":
+        wanted = "true or false"
+        if isinstance(value, bool):
+            return value
+    elif key in _CHOICES:
+        wanted = " or ".join(f'"{choice}"' for choice in _CHOICES[key])
+        if value in _CHOICES[key]:
+            return value
+    elif key in _NAME_LISTS:
+        wanted = "a list of texts, or one text with commas"
+        names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+        if isinstance(names, list) and names and all(isinstance(name, str) and name for name in names):
+            return tuple(names)
+    elif isinstance(value, str) and value:
+        return value
+    raise ActionlessError(f"{path}: the key '{key}' must be {wanted}, not {value!r}; the keys are {', '.join(_KEYS)}")
+
+
+def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> TableColumns:
+    """The columns that the options name, expanded and checked against those that the file has."""
+    reward = options.reward_column
+    if not options.state_columns or reward is None:
+        raise ActionlessError(
+            f"{path}: say which columns are what, for example --state-columns 'a,b,c' --reward-column r "
+            f"--episode-column e --time-column t, or in {path.stem}.toml beside it; "
+            f"columns found: {_listed(found)}"
+        )
+    if options.with_actions and not options.action_columns:
+        raise ActionlessError(
+            f"{path}: actions were asked for, but no column is named as one; add --action-columns 'a,b'"
+        )
+    keys = {
+        role: column
+        for role, column in (
+            ("reward", reward),
+            ("episode", options.episode_column),
+            ("time", options.time_column),
+            ("terminal", options.terminal_column),
+        )
+        if column is not None
+    }
+    for role, column in keys.items():
+        _require(path, found, column, f"the {role}")
+    # The actions are looked up even if they are not read: a slip there would let a glob take them as states.
+    actions = _expanded(path, found, options.action_columns, "action", taken=keys.values())
+    states = _expanded(path, found, options.state_columns, "state", taken=(*keys.values(), *actions))
+    _require_one_role(path, [("state", states), ("action", actions), *((role, [name]) for role, name in keys.items())])
+    return TableColumns(
+        states=states,
+        reward=reward,
+        episode=options.episode_column,
+        time=options.time_column,
+        terminal=options.terminal_column,
+        actions=actions if options.with_actions else (),
+    )
+
+
+def require_columns(path: Path, found: Sequence[str], names: Sequence[str]) -> None:
+    """A further file of the same table must have the columns that the first one has."""
+    for name in names:
+        _require(path, found, name, "a column to read")
+
+
+def _expanded(
+    path: Path, found: Sequence[str], patterns: Sequence[str], role: str, taken: Iterable[str]
+) -> tuple[str, ...]:
+    """Columns in the order of the patterns; a glob takes what nothing else has taken."""
+    taken = set(taken)
+    chosen: list[str] = []
+    for pattern in patterns:
+        # A name such as `joint[0]` is itself before it is a glob.
+        if pattern in found or not any(sign in pattern for sign in "*?["):
+            _require(path, found, pattern, f"{role} column")
+            if pattern in chosen and patterns.count(pattern) > 1:
+                raise ActionlessError(f"{path}: the {role} column '{pattern}' is given twice; name it once")
+            matches = [pattern]
+        else:
+            matches = [name for name in found if fnmatch.fnmatchcase(name, pattern) and name not in taken]
+            if not matches:
+                raise ActionlessError(
+                    f"{path}: no column for the {role} matches '{pattern}'; columns found: {_listed(found)}"
+                )
+        chosen += [name for name in matches if name not in chosen]
+    return tuple(chosen)
+
+
+def _require(path: Path, found: Sequence[str], column: str, role: str) -> None:
+    if column not in found:
+        lowered = {name.lower(): name for name in found}
+        close = [f"'{lowered[name]}'" for name in difflib.get_close_matches(column.lower(), lowered)]
+        hint = f"did you mean {' or '.join(close)}?" if close else f"columns found: {_listed(found)}"
+        raise ActionlessError(f"{path}: no column '{column}' (named as {role}); {hint}")
+    # Polars reads a second column of the same name under this one.
+    if f"{column}_duplicated_0" in found:
+        raise ActionlessError(f"{path}: two columns are named '{column}'; rename one of them")
+
+
+def _require_one_role(path: Path, roles: Sequence[tuple[str, Sequence[str]]]) -> None:
+    first: dict[str, str] = {}
+    for role, names in roles:
+        for name in names:
+            if name in first:
+                raise ActionlessError(
+                    f"{path}: the column '{name}' is given as {first[name]} and as {role}; a column has one role"
+                )
+            first[name] = role
+
+
+def _listed(names: Sequence[str], most: int = 40) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

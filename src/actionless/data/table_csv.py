@@ -1,0 +1,121 @@
+"""What Polars does not say about a CSV: its separator, its ragged lines, and the line of a bad cell."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from actionless.errors import ActionlessError, first_line
+
+# R writes NA, databases write NULL or null; an empty cell is missing anyway.
+MISSING = ("NA", "N/A", "NULL", "null")
+_CHUNK_BYTES = 16 * 2**20
+_BAD_CELL = re.compile(r"could not parse `(.*?)` as dtype `(.*?)` at column '(.*?)'", re.DOTALL)
+
+
+def separator_of(path: Path) -> str:
+    """The separator that stands most often in the first line; a comma where there is none."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        header = next((line for line in file if line.strip()), "")
+    return max(",\t;|", key=header.count)
+
+
+def records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line it begins on, counted from 1; the first is the header."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        line, header_seen = 1, False
+        for record in reader:
+            # A blank line above the header is skipped; below it, it is a row without values.
+            header_seen |= bool(record)
+            if header_seen:
+                yield line, record
+            line = reader.line_num + 1
+
+
+def line_of(path: Path, separator: str, row: int) -> int:
+    """The line on which a row below the header begins; a quoted cell may span several."""
+    with path.open("rb") as file:
+        quoted = any(b'"' in chunk for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
+    lines = records(path, separator)
+    if quoted:
+        return next(line for index, (line, _) in enumerate(lines) if index == row + 1)
+    header_line, _ = next(lines)
+    return header_line + 1 + row
+
+
+def require_no_long_lines(path: Path, separator: str, fields: int) -> None:
+    """Polars drops what a line has beyond the header, but then the cells stand in the wrong columns."""
+    if not _lines_may_be_long(path, separator, fields):
+        return
+    for line, record in records(path, separator):
+        if len(record) > fields:
+            raise ActionlessError(
+                f"{path}: line {line} has {len(record)} cells, but the header names {fields} columns; "
+                f"put quotes around cells that contain '{separator}'"
+            )
+
+
+def _lines_may_be_long(path: Path, separator: str, fields: int) -> bool:
+    """Whether any line holds more separators than the header, quoted ones included: quick, and often enough."""
+    carried = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            characters = np.frombuffer(chunk, np.uint8)
+            breaks = np.flatnonzero(characters == ord("\n"))
+            line_starts = np.concatenate([[0], breaks[breaks < len(chunk) - 1] + 1])
+            counts = np.add.reduceat(characters == ord(separator), line_starts, dtype=np.int64)
+            counts[0] += carried
+            if counts.max() >= fields:
+                return True
+            carried = 0 if chunk.endswith(b"\n") else int(counts[-1])
+    return False
+
+
+def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
+    """A parser's complaint, with the line where it can be found."""
+    said = str(error)
+    if "utf-8" in said.lower():
+        return ActionlessError(f"{path}: line {_first_undecodable_line(path)} is not UTF-8; save the file as UTF-8")
+    if "not properly escaped" in said:
+        *_, (line, _) = records(path, separator)
+        return ActionlessError(f"{path}: a quoted cell that begins on line {line} is never closed; close the quote")
+    if (found := _BAD_CELL.search(said)) is not None:
+        text, dtype, column = found.groups()
+        line = _line_of_cell(path, separator, column, text)
+        if line is not None:
+            return ActionlessError(
+                f"{path}: line {line}, column '{column}': '{text}' is not {_wanted(dtype)}; "
+                "mend the cell, or leave it empty where a value may be missing"
+            )
+    return ActionlessError(f"{path}: cannot be read as CSV ({first_line(error)})")
+
+
+def _first_undecodable_line(path: Path) -> int:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    raise AssertionError(f"{path} is UTF-8 after all")
+
+
+def _line_of_cell(path: Path, separator: str, column: str, text: str) -> int | None:
+    lines = records(path, separator)
+    _, header = next(lines)
+    if column not in header:
+        return None
+    position = header.index(column)
+    wanted = text.strip()
+    return next((line for line, cells in lines if len(cells) > position and cells[position].strip() == wanted), None)
+
+
+def _wanted(dtype: str) -> str:
+    if dtype.startswith(("date", "time", "duration")):
+        return "a date or time like those above it"
+    return {"bool": "true or false like the cells above it", "i64": "a whole number like those above it"}.get(
+        dtype, "a number"
+    )

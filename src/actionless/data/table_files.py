@@ -1,0 +1,113 @@
+"""One file of a table: its columns, and its rows block by block."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from actionless.data import table_csv
+from actionless.data.log import BLOCK_BYTES
+from actionless.errors import ActionlessError, first_line
+
+Kind = Literal["parquet", "csv", "arrow"]
+_TITLES: dict[Kind, str] = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
+_LAST_BYTES: dict[Kind, bytes] = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+# A slice of a Parquet file decodes the pages before it in its row group: few large slices, within reason.
+_SLICE_BYTES = 2 * BLOCK_BYTES
+_INFER_ROWS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class TableFile:
+    """A file that can be read; `blocks` reads the columns it is asked for and no other."""
+
+    path: Path
+    kind: Kind
+
+    @cached_property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns and their types; in a CSV, the types that its first rows suggest."""
+        return self._collected(lambda: dict(self._scan({}).collect_schema()))
+
+    @cached_property
+    def separator(self) -> str:
+        """What separates the cells of a CSV."""
+        return table_csv.separator_of(self.path)
+
+    def require_complete(self) -> None:
+        """Refuse a file whose end is missing and a CSV whose cells are out of place."""
+        if self.kind == "csv":
+            table_csv.require_no_long_lines(self.path, self.separator, len(self.schema))
+            return
+        wanted = _LAST_BYTES[self.kind]
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - len(wanted)))
+            end = file.read()
+        if end != wanted or size < 3 * len(wanted):
+            raise ActionlessError(
+                f"{self.path}: truncated: it begins as {_TITLES[self.kind]}, but its end is missing; "
+                "copy or write it again"
+            )
+
+    def has_rows(self) -> bool:
+        """Whether there is anything below the header."""
+        return self._collected(lambda: self._scan({}).select(pl.first()).head(1).collect().height > 0)
+
+    def blocks(self, wanted: Mapping[str, pl.DataType]) -> Iterator[pl.DataFrame]:
+        """The rows of these columns, in order, as these types, in blocks of a few tens of megabytes."""
+        size = max(1, _SLICE_BYTES // (8 * len(wanted)))
+        columns = [pl.col(name).cast(dtype) for name, dtype in wanted.items()]
+        lazy = self._scan(wanted).select(columns)
+        if self.kind == "csv":
+            # Lines have no index: only one pass from the top avoids parsing the same lines again and again.
+            batches = self._collected(lambda: lazy.collect_batches(chunk_size=size, maintain_order=True))
+            while (block := self._collected(lambda: next(batches, None))) is not None:
+                yield block
+            return
+        # Not `collect_batches`: it holds several row groups at once, a gigabyte where a slice holds 100 MB.
+        start, block = 0, None
+        while block is None or block.height == size:
+            block = self._collected(lambda start=start: lazy.slice(start, size).collect())
+            start += size
+            yield block
+
+    def place(self, row: int) -> str:
+        """How people find a row of this file."""
+        if self.kind == "csv":
+            return f"line {table_csv.line_of(self.path, self.separator, row)}"
+        return f"row {row} (counting from 0)"
+
+    def _scan(self, wanted: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+        # No globbing: brackets in a file's name are part of its name.
+        if self.kind == "parquet":
+            return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
+        if self.kind == "arrow":
+            return pl.scan_ipc(self.path, glob=False, hive_partitioning=False)
+        return pl.scan_csv(
+            self.path,
+            separator=self.separator,
+            null_values=list(table_csv.MISSING),
+            infer_schema_length=_INFER_ROWS,
+            try_parse_dates=True,
+            schema_overrides={name: self._cell_type(name, dtype) for name, dtype in wanted.items()},
+            glob=False,
+        )
+
+    def _cell_type(self, name: str, wanted: pl.DataType) -> pl.DataType:
+        """How to parse the cells of a CSV column: `true` is no number until it has been read."""
+        truth = wanted.is_numeric() and self.schema[name] == pl.Boolean
+        return self.schema[name] if truth or wanted.is_temporal() else wanted
+
+    def _collected(self, query):
+        try:
+            return query()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            if self.kind == "csv":
+                raise table_csv.problem(self.path, self.separator, error) from error
+            raise ActionlessError(
+                f"{self.path}: damaged: cannot be read as {_TITLES[self.kind]} ({first_line(error)}); write it again"
+            ) from error

@@ -1,0 +1,168 @@
+"""The episode, time and terminal of every row of a table: the first of the two passes over the files."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from jaxtyping import Bool, Int, Shaped
+
+from actionless.data.table_columns import TableColumns
+from actionless.data.table_files import TableFile
+from actionless.errors import ActionlessError
+
+_UNITS = ("ms", "us", "ns")
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Where each row stands: rows are counted through all files, but people look in one."""
+
+    files: Sequence[TableFile]
+    starts: Int[np.ndarray, "files_and_one"]
+
+    def file(self, row: int) -> TableFile:
+        """The file that holds a row."""
+        return self.files[self._index(row)]
+
+    def within(self, row: int) -> str:
+        """A row's place in its file."""
+        index = self._index(row)
+        return self.files[index].place(row - int(self.starts[index]))
+
+    def error(self, row: int, what: str) -> ActionlessError:
+        """An error that begins with a row's place."""
+        return ActionlessError(f"{self.file(row).path}: {self.within(row)} {what}")
+
+    def _index(self, row: int) -> int:
+        return int(np.searchsorted(self.starts, row, side="right")) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Keys:
+    """What orders the rows, in file order; episodes are numbered as they first appear."""
+
+    places: Places
+    episodes: Int[np.ndarray, "rows"]
+    times: Shaped[np.ndarray, "rows"] | None
+    time_type: pl.DataType | None
+    terminals: Bool[np.ndarray, "rows"] | None
+
+
+def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
+    """Stream the key columns alone; where there is none, the reward is read to count the rows."""
+    episode, time, terminal = columns.episode, columns.time, columns.terminal
+    time_types = [] if time is None else _time_types(files, time)
+    if episode is not None:
+        _require_one_type(files, episode, "episode", [str(_episode_type(file, episode)) for file in files])
+    numbers: dict[object, int] = {}
+    episodes, times, terminals, starts = [], [], [], [0]
+    for index, file in enumerate(files):
+        wanted: dict[str, pl.DataType] = {}
+        if episode is not None:
+            wanted[episode] = _episode_type(file, episode)
+        if time is not None:
+            wanted[time] = time_types[index]
+        if terminal is not None:
+            wanted[terminal] = _terminal_type(file, terminal)
+        starts.append(starts[-1])
+        for block in file.blocks(wanted or {columns.reward: pl.Float64()}):
+            row = starts[-1] - starts[-2]
+            if episode is None:
+                episodes.append(np.full(block.height, index, np.int32))
+            else:
+                _require_present(file, row, block[episode], "episode")
+                episodes.append(_numbered(block[episode], numbers))
+            if time is not None:
+                _require_present(file, row, block[time], "time")
+                times.append(block[time].to_physical().to_numpy())
+            if terminal is not None:
+                terminals.append(_flags(file, row, block[terminal]))
+            starts[-1] += block.height
+    return Keys(
+        places=Places(files, np.array(starts)),
+        episodes=np.concatenate(episodes),
+        times=np.concatenate(times) if times else None,
+        time_type=time_types[0] if time_types else None,
+        terminals=np.concatenate(terminals) if terminals else None,
+    )
+
+
+def _numbered(keys: pl.Series, numbers: dict[object, int]) -> Int[np.ndarray, "rows"]:
+    seen = keys.unique(maintain_order=True)
+    codes = [numbers.setdefault(key, len(numbers)) for key in seen.to_list()]
+    return keys.replace_strict(seen, codes, return_dtype=pl.Int32).to_numpy()
+
+
+def _flags(file: TableFile, row: int, values: pl.Series) -> Bool[np.ndarray, "rows"]:
+    values = values.fill_nan(None)
+    if (odd := (~values.is_in([0.0, 1.0])).arg_max()) is not None and values[odd] not in (None, 0.0, 1.0):
+        raise ActionlessError(
+            f"{file.path}: {file.place(row + odd)}, column '{values.name}' is {values[odd]:g}; "
+            "a terminal flag must be true or false, or 1 or 0"
+        )
+    return (values == 1.0).fill_null(False).to_numpy()
+
+
+def _require_present(file: TableFile, row: int, values: pl.Series, role: str) -> None:
+    missing = values.is_null() | ~values.is_finite() if values.dtype.is_float() else values.is_null()
+    if missing.any():
+        first = row + (missing.arg_max() or 0)
+        raise ActionlessError(
+            f"{file.path}: {file.place(first)}, column '{values.name}' has no {role}; fill it in or drop the row"
+        )
+
+
+def _episode_type(file: TableFile, column: str) -> pl.DataType:
+    dtype = file.schema[column]
+    if dtype.is_nested() or dtype == pl.Object:
+        raise ActionlessError(f"{file.path}: the episode column '{column}' is {dtype}; a number or a text is needed")
+    # In a CSV, "007" and "a7" may name episodes of one column, so nothing is parsed.
+    return pl.String() if file.kind == "csv" or dtype in (pl.Categorical, pl.Enum) else dtype
+
+
+def _terminal_type(file: TableFile, column: str) -> pl.DataType:
+    dtype = file.schema[column]
+    if file.kind != "csv" and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+        raise ActionlessError(
+            f"{file.path}: the terminal column '{column}' is {dtype}; true or false, or 1 or 0, is needed"
+        )
+    return pl.Float64()
+
+
+def _time_types(files: Sequence[TableFile], column: str) -> list[pl.DataType]:
+    """How to read each file's time so that times of different files compare."""
+    found = [_require_time(file, column) for file in files]
+    _require_one_type(
+        files, column, "time", ["number" if dtype.is_numeric() else str(dtype.base_type()) for dtype in found]
+    )
+    if found[0].is_numeric():
+        whole = all(dtype.is_integer() for dtype in found)
+        return [pl.Int64() if whole else pl.Float64() for _ in found]
+    if isinstance(found[0], pl.Date):
+        return found
+    unit = max((dtype.time_unit for dtype in found), key=_UNITS.index)  # pyright: ignore[reportAttributeAccessIssue]
+    return [
+        pl.Duration(unit) if isinstance(dtype, pl.Duration) else pl.Datetime(unit, dtype.time_zone)  # pyright: ignore[reportAttributeAccessIssue]
+        for dtype in found
+    ]
+
+
+def _require_time(file: TableFile, column: str) -> pl.DataType:
+    dtype = file.schema[column]
+    if dtype.is_numeric() or isinstance(dtype, pl.Date | pl.Datetime | pl.Duration):
+        return dtype
+    example = " such as 2024-01-31 or 2024-01-31 13:05:00" if file.kind == "csv" else ""
+    raise ActionlessError(
+        f"{file.path}: the time column '{column}' is {dtype}, which has no order in time; "
+        f"convert it to a number, a date or a datetime{example}"
+    )
+
+
+def _require_one_type(files: Sequence[TableFile], column: str, role: str, types: Sequence[str]) -> None:
+    for file, dtype in zip(files, types, strict=True):
+        if dtype != types[0]:
+            raise ActionlessError(
+                f"{file.path}: the {role} column '{column}' is {dtype} here, but {types[0]} in {files[0].path}; "
+                "write both as the same type"
+            )

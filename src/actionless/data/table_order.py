@@ -1,0 +1,175 @@
+"""From the keys of a table's rows to the rows of each episode in order of time."""
+
+import dataclasses
+import datetime
+
+import numpy as np
+import polars as pl
+from jaxtyping import Bool, Int, Shaped
+
+from actionless.data.options import ReadOptions
+from actionless.data.rows import RowPairs
+from actionless.data.table_columns import TableColumns
+from actionless.data.table_keys import Keys, Places
+from actionless.errors import ActionlessError
+
+_REGULAR_SHARE, _STEP_TOLERANCE, _GAP_STEPS = 0.9, 0.01, 1.5
+
+# The row at each position: a full slice where the files are in order already, which spares a copy of everything.
+Order = slice | Int[np.ndarray, "rows"]
+
+
+@dataclasses.dataclass(frozen=True)
+class RowOrder:
+    """The rows of all files, episode after episode.
+
+    `last` and `terminal` are flags in that order; `episodes` counts them before gaps split any.
+    """
+
+    order: Order
+    last: Bool[np.ndarray, "rows"]
+    terminal: Bool[np.ndarray, "rows"]
+    episodes: int
+    warnings: tuple[str, ...]
+
+    def in_files(self, ordered: RowPairs) -> RowPairs:
+        """Pairs of rows in this order, as pairs of rows in the order of the files."""
+        if isinstance(self.order, slice):
+            return ordered
+        leaves, arrives = np.empty_like(ordered.leaves), np.empty_like(ordered.arrives)
+        leaves[self.order], arrives[self.order] = ordered.leaves, ordered.arrives
+        return dataclasses.replace(ordered, leaves=leaves, arrives=arrives)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Finder:
+    """Finds the row to name where the trouble is at certain positions of the order."""
+
+    places: Places
+    order: Order
+
+    def first(self, positions: Int[np.ndarray, "some"]) -> int:
+        """The row among them that comes first in the files."""
+        return int(positions.min() if isinstance(self.order, slice) else self.order[positions].min())
+
+    def error(self, positions: Int[np.ndarray, "some"], what: str, rest: str) -> ActionlessError:
+        """An error about the first of them that says how many there are."""
+        others = f", the first of {len(positions):,} such rows" if len(positions) > 1 else ""
+        return self.places.error(self.first(positions), f"{what}{others}; {rest}")
+
+
+def order_rows(keys: Keys, columns: TableColumns, options: ReadOptions) -> RowOrder:
+    """Put the rows of each episode together, in file order or sorted by time, and split them at gaps."""
+    order = _episode_order(keys.episodes)
+    if keys.times is not None and options.sort:
+        order = _time_order(keys.episodes, keys.times, order)
+    finder = _Finder(keys.places, order)
+    episodes = keys.episodes[order]
+    last = np.append(episodes[1:] != episodes[:-1], True)
+    count = int(last.sum())
+    warnings = []
+    if columns.episode is None:
+        what = "the file is" if count == 1 else "each file is"
+        warnings.append(f"no episode column is named: {what} taken as one episode; name one with --episode-column")
+    if keys.times is not None:
+        times = keys.times[order]
+        _require_increasing(finder, columns, times, last)
+        warnings += _split_at_gaps(finder, columns, options, times, keys.time_type, last)
+    terminal = np.zeros(len(last), bool) if keys.terminals is None else keys.terminals[order]
+    _require_terminal_at_end(finder, columns, last, terminal)
+    return RowOrder(order, last, terminal, count, tuple(warnings))
+
+
+def _episode_order(episodes: Int[np.ndarray, "rows"]) -> Order:
+    if (episodes[1:] >= episodes[:-1]).all():
+        return slice(None)
+    return np.argsort(episodes, kind="stable")
+
+
+def _time_order(episodes: Int[np.ndarray, "rows"], times: Shaped[np.ndarray, "rows"], order: Order) -> Order:
+    ordered = episodes[order]
+    if (np.diff(times[order]) < 0)[ordered[1:] == ordered[:-1]].any():
+        return np.lexsort((times, episodes))
+    return order
+
+
+def _require_increasing(
+    finder: _Finder, columns: TableColumns, times: Shaped[np.ndarray, "rows"], last: Bool[np.ndarray, "rows"]
+) -> None:
+    wrong = np.flatnonzero((times[1:] <= times[:-1]) & ~last[:-1]) + 1
+    back = wrong[times[wrong] < times[wrong - 1]]
+    hint = "" if columns.episode else ", or name the column that tells episodes apart with --episode-column"
+    if len(back):
+        raise finder.error(
+            back,
+            f"is earlier than the row before it in its episode (time column '{columns.time}')",
+            f"sort the rows by time, or read them with --sort{hint}",
+        )
+    if len(wrong):
+        raise finder.error(
+            wrong,
+            f"has the same time as the row before it in its episode (time column '{columns.time}')",
+            f"keep one row of each time{hint}",
+        )
+
+
+def _split_at_gaps(
+    finder: _Finder,
+    columns: TableColumns,
+    options: ReadOptions,
+    times: Shaped[np.ndarray, "rows"],
+    time_type: pl.DataType | None,
+    last: Bool[np.ndarray, "rows"],
+) -> list[str]:
+    """Mark the row before each gap as the last of its episode, unless gaps are kept; say what was found."""
+    steps = np.diff(times)
+    within = steps[~last[:-1]]
+    if not len(within):
+        return []
+    # Where nine of ten steps are alike, the median is one of them.
+    usual = float(np.median(within, overwrite_input=True))
+    regular = float((np.abs(within - usual) <= _STEP_TOLERANCE * usual).mean())
+    if regular < _REGULAR_SHARE:
+        return [
+            f"time column '{columns.time}': the steps are irregular, only {regular:.0%} of them within 1% of the "
+            f"median {_spoken(usual, time_type)}; every row is taken as one step, so resample if that is wrong"
+        ]
+    before = np.flatnonzero((steps > _GAP_STEPS * usual) & ~last[:-1])
+    if not len(before):
+        return []
+    if options.gaps != "keep":
+        last[before] = True
+    outcome = (
+        "each is taken as one step"
+        if options.gaps == "keep"
+        else "a new episode begins after each; --gaps keep takes each as one step instead"
+    )
+    row = finder.first(before + 1)
+    return [
+        f"time column '{columns.time}': {len(before):,} gaps longer than 1.5 steps of {_spoken(usual, time_type)}, "
+        f"the first before {finder.places.within(row)} of {finder.places.file(row).path}: {outcome}"
+    ]
+
+
+def _spoken(step: float, dtype: pl.DataType | None) -> str:
+    if isinstance(dtype, pl.Date):
+        return str(datetime.timedelta(days=step))
+    if isinstance(dtype, pl.Datetime | pl.Duration):
+        per_second = {"ms": 1e3, "us": 1e6, "ns": 1e9}[dtype.time_unit]
+        return str(datetime.timedelta(seconds=step / per_second))
+    return f"{step:g}"
+
+
+def _require_terminal_at_end(
+    finder: _Finder, columns: TableColumns, last: Bool[np.ndarray, "rows"], terminal: Bool[np.ndarray, "rows"]
+) -> None:
+    """The flag stands with the last state or with the step that leads to it."""
+    near_end = last | np.append(last[1:], True)
+    early = np.flatnonzero(terminal & ~near_end)
+    if len(early):
+        hint = "" if columns.episode else ", or name the column that tells episodes apart with --episode-column"
+        raise finder.error(
+            early,
+            f"is terminal (column '{columns.terminal}'), but its episode goes on for two rows or more",
+            f"begin a new episode after each terminal row{hint}",
+        )
