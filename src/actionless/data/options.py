@@ -20,10 +20,10 @@ class ReadOptions:
     """Table column that is true where the task itself ended, as opposed to the recording."""
     action_columns: tuple[str, ...] = ()
     """Table columns that hold the action; read only where actions are asked for."""
-    reward_at: Literal["leaving", "arriving"] = "leaving"
-    """Whether a row's reward is for the step that leaves its state or the one that arrives at it."""
-    gaps: Literal["split", "keep"] = "split"
-    """What to do where regular time has a gap: begin a new episode, or take it as one step."""
+    reward_at: Literal["leaving", "arriving"] | None = None
+    """Whether a row's reward is for the step leaving its state (if not given) or for the one arriving at it."""
+    gaps: Literal["split", "keep"] | None = None
+    """Where regular time has a gap, begin a new episode (`split`, if not given) or take it as one step."""
     sort: bool = False
     """Sort each episode by time instead of refusing rows that are out of order."""
     episode_length: int | None = None

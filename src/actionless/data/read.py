@@ -9,6 +9,7 @@ from typing import Literal
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store, cache_folder, default_memory_limit
+from actionless.data.table_columns import with_settings_file
 from actionless.errors import ActionlessError
 
 MINARI_PREFIX = "minari:"
@@ -53,8 +54,8 @@ def read(
     time_column: str | None = None,
     terminal_column: str | None = None,
     action_columns: Sequence[str] = (),
-    reward_at: Literal["leaving", "arriving"] = "leaving",
-    gaps: Literal["split", "keep"] = "split",
+    reward_at: Literal["leaving", "arriving"] | None = None,
+    gaps: Literal["split", "keep"] | None = None,
     sort: bool = False,
     episode_length: int | None = None,
     with_actions: bool = False,
@@ -100,8 +101,12 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
             f"{files[odd]}: {_TITLES[kinds[odd]]}, but {files[0]} is {_TITLES[kinds[0]]}; "
             "files read together must be of one kind"
         )
-    if len(files) > 1 and kinds[0] not in ("parquet", "csv", "arrow"):
+    is_table = kinds[0] in ("parquet", "csv", "arrow")
+    if len(files) > 1 and not is_table:
         raise ActionlessError(f"{files[1]}: only tables can be read several files at once; read {files[0]} alone")
+    if is_table:
+        # Before the cache is looked up: a changed TOML is another way of reading the same files.
+        options = with_settings_file(files, options)
     store = _store(files, options)
     return store.cached() or _filled(store, lambda: _read_files(files, kinds[0], options, store))
 
