@@ -127,6 +127,7 @@ def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store
         return read_factorised(files[0], options, store)
     from actionless.data.table import read_table
 
+    assert kind in ("parquet", "csv", "arrow")
     return read_table(files, kind, options, store)
 
 
