@@ -64,7 +64,23 @@ def test_constant_and_duplicated_dimensions():
 def test_epsilon_moves_the_shares():
     log = log_of({"x": [0, 1, 1, 5, 2]})
     assert inspect(log, epsilon=10.0).dimensions[0].same == 1.0
-    assert "hardly ever moves by more than ε = 10: x" in warnings_of(log, epsilon=10.0)
+    assert "never moves by more than ε = 10 within an episode: x" in warnings_of(log, epsilon=10.0)
+
+
+def test_a_variable_that_hardly_moves():
+    rows = np.zeros((401, 1))
+    rows[200:] = 1.0
+    log = Log(
+        states=rows[:-1],
+        next_states=rows[1:],
+        rewards=np.arange(400.0),
+        terminals=np.zeros(400, bool),
+        ends=np.arange(400) % 100 == 99,
+        state_names=("x",),
+        source=Source("log.npz", "npz", ()),
+    )
+    assert inspect(log).dimensions[0].same == 399 / 400
+    assert "hardly ever moves by more than ε = 0.0001: x" in warnings_of(log)
 
 
 def test_small_spread_and_equal_rewards():

@@ -178,7 +178,9 @@ def _warnings(log: Log, dimensions: tuple[Dimension, ...], epsilon: float, sugge
     for d in dimensions:
         if d.duplicate_of:
             warnings.append(f"{d.name} repeats {d.duplicate_of} in every state; leave one of them out")
-    if still := [d.name for d in dimensions if not d.constant and d.same > 0.99]:
+    if fixed := [d.name for d in dimensions if not d.constant and d.same == 1]:
+        warnings.append(f"never moves by more than ε = {epsilon:g} within an episode: {', '.join(fixed)}; only context")
+    if still := [d.name for d in dimensions if 0.99 < d.same < 1]:
         warnings.append(f"hardly ever moves by more than ε = {epsilon:g}: {', '.join(still)}; a smaller ε may help")
     if small := [d.name for d in dimensions if 0 < d.std < 1e-2]:
         warnings.append(
