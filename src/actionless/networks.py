@@ -1,0 +1,88 @@
+"""Multilayer perceptrons with ReLU, alone or as an ensemble that computes as one.
+
+Weights and biases start uniform in ±1/√inputs, as PyTorch's linear layers do.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Ensemble(eqx.Module):
+    """Independent networks of one shape, their weights stacked and multiplied together."""
+
+    weights: tuple[Float[Array, "members _ _"], ...]
+    biases: tuple[Float[Array, "members 1 _"], ...]
+
+    @classmethod
+    def create(cls, members: int, sizes: Sequence[int], key: PRNGKeyArray) -> "Ensemble":
+        """`members` networks whose layers have `sizes`: inputs, hidden layers, outputs."""
+        shapes = list(pairwise(sizes))
+        keys = jax.random.split(key, (len(shapes), 2))
+        return cls(
+            weights=tuple(
+                _uniform(k, (members, *shape), shape[0]) for k, shape in zip(keys[:, 0], shapes, strict=True)
+            ),
+            biases=tuple(
+                _uniform(k, (members, 1, shape[1]), shape[0]) for k, shape in zip(keys[:, 1], shapes, strict=True)
+            ),
+        )
+
+    @property
+    def members(self) -> int:
+        """Number of networks."""
+        return self.weights[0].shape[0]
+
+    def __call__(self, inputs: Float[Array, "batch inputs"]) -> Float[Array, "members batch outputs"]:
+        """Every member's output for the same inputs."""
+        x = jnp.broadcast_to(inputs, (self.members, *inputs.shape))
+        last = len(self.weights) - 1
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = _matmul(x, weight) + bias
+            x = x if layer == last else jax.nn.relu(x)
+        return x
+
+
+class MLP(eqx.Module):
+    """One network."""
+
+    ensemble: Ensemble
+
+    @classmethod
+    def create(cls, sizes: Sequence[int], key: PRNGKeyArray) -> "MLP":
+        """A network whose layers have `sizes`: inputs, hidden layers, outputs."""
+        return cls(Ensemble.create(1, sizes, key))
+
+    def __call__(self, inputs: Float[Array, "batch inputs"]) -> Float[Array, "batch outputs"]:
+        """The output for each row of inputs."""
+        return self.ensemble(inputs)[0]
+
+
+def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
+    bound = inputs**-0.5
+    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+@jax.custom_vjp
+def _matmul(
+    x: Float[Array, "members batch inputs"], weight: Float[Array, "members inputs outputs"]
+) -> Float[Array, "members batch outputs"]:
+    return x @ weight
+
+
+def _matmul_forward(x: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
+    return x @ weight, (x, weight)
+
+
+def _matmul_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, weight = saved
+    # On CPUs XLA multiplies by a transposed left side at two thirds of its usual rate: transpose it first.
+    x_transposed = jax.lax.optimization_barrier(x.swapaxes(1, 2))
+    return gradient @ weight.swapaxes(1, 2), x_transposed @ gradient
+
+
+_matmul.defvjp(_matmul_forward, _matmul_backward)

@@ -1,0 +1,23 @@
+import jax.numpy as jnp
+import numpy as np
+
+from actionless.optimise import Adam, follow, norm
+
+
+def test_two_steps_by_hand():
+    parameters, adam = jnp.array([1.0, -2.0]), Adam.create(jnp.zeros(2), learning_rate=0.1)
+    gradients = [np.array([0.5, -4.0]), np.array([1.5, 0.0])]
+    expected, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    for t, gradient in enumerate(gradients, start=1):
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        expected = expected - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        parameters, adam = adam.step(parameters, jnp.asarray(gradient, jnp.float32))
+        np.testing.assert_allclose(parameters, expected, rtol=1e-6)
+
+
+def test_follow_moves_by_the_share():
+    np.testing.assert_allclose(follow(jnp.array([0.0, 1.0]), jnp.array([1.0, 1.0]), 0.25), [0.25, 1.0])
+
+
+def test_norm_of_a_tree():
+    assert norm({"a": jnp.array([3.0]), "b": jnp.array([[0.0, 4.0]])}) == 5.0
