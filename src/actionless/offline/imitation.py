@@ -1,0 +1,110 @@
+"""Imitation of the log: BC Δs, BC s', BC s' - s, and BC a where the log was read with its actions."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from actionless.errors import ActionlessError
+from actionless.networks import Ensemble
+from actionless.offline.learner import Batch, Head, Metrics, OfflineLearner, Spec, by_bin
+from actionless.optimise import Adam, norm
+
+Target = Literal["delta", "next_state", "difference", "action"]
+
+_HEADS: dict[Target, Head] = {
+    "delta": "logits",
+    "next_state": "next_state",
+    "difference": "difference",
+    "action": "action",
+}
+
+
+@dataclass(frozen=True)
+class ImitationConfig:
+    """What is imitated, with a network of the body that OSO-DecQN has."""
+
+    target: Target = "delta"
+    """Δs by cross-entropy; the next state, its difference (both normalised) or the action by regression."""
+    ensemble: int = 1
+    hidden: tuple[int, ...] = (512, 512, 512)
+    learning_rate: float = 1e-4
+
+
+class Imitation(OfflineLearner):
+    """Networks fitted to the log; the members of an ensemble differ in their initial weights."""
+
+    network: Ensemble
+    optimiser: Adam
+    spec: Spec = eqx.field(static=True)
+    config: ImitationConfig = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: Spec, config: ImitationConfig, key: PRNGKeyArray) -> "Imitation":
+        """A learner that has learnt nothing."""
+        sizes = (spec.state_dim, *config.hidden, _outputs(spec, config.target))
+        network = Ensemble.create(config.ensemble, sizes, key)
+        optimiser = Adam.create(network, config.learning_rate)
+        return cls(network=network, optimiser=optimiser, spec=spec, config=config)
+
+    def loss(self, network: Ensemble, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
+        """Cross-entropy or squared error, averaged over members, batch and dimensions."""
+        outputs = network(batch.states)
+        match self.config.target:
+            case "delta":
+                loss = cross_entropy(by_bin(outputs, self.spec), batch)
+            case "next_state":
+                loss = squared_error(outputs, batch.next_states)
+            case "difference":
+                loss = squared_error(outputs, batch.next_states - batch.states)
+            case "action":
+                assert batch.actions is not None
+                loss = squared_error(outputs, batch.actions)
+        return loss, {"loss": loss}
+
+    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple[Self, Metrics]:  # noqa: ARG002 (nothing is drawn)
+        """One step of Adam."""
+        gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
+        network, optimiser = self.optimiser.step(self.network, gradient)
+        learner = type(self)(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
+        return learner, metrics | {"gradient_norm": norm(gradient)}
+
+    @property
+    def head(self) -> Head:
+        """Logits, or what is regressed."""
+        return _HEADS[self.config.target]
+
+    @property
+    def temperature(self) -> float:
+        """Logits are used as they are."""
+        return 1.0
+
+    @property
+    def value_scale(self) -> float:
+        """Imitation learns no values."""
+        return 1.0
+
+
+def cross_entropy(logits: Float[Array, "members batch bins dim"], batch: Batch) -> Float[Array, ""]:
+    """Of each dimension's bin on its own."""
+    bins = jnp.arange(logits.shape[2], dtype=batch.deltas.dtype)
+    label = (batch.deltas[:, None] == bins[None, :, None]).astype(logits.dtype)
+    return -(jax.nn.log_softmax(logits, axis=2) * label[None]).sum(axis=2).mean()
+
+
+def squared_error(
+    outputs: Float[Array, "members batch outputs"], target: Float[Array, "batch outputs"]
+) -> Float[Array, ""]:
+    """Mean over everything."""
+    return jnp.square(outputs - target[None]).mean()
+
+
+def _outputs(spec: Spec, target: Target) -> int:
+    if target != "action":
+        return spec.state_dim * (spec.bins if target == "delta" else 1)
+    if spec.action_dim is None:
+        raise ActionlessError("bc-action imitates actions, and this log was read without: read it with_actions")
+    return spec.action_dim

@@ -1,0 +1,178 @@
+"""OSO-DecQN: a conservative ensemble of decoupled Q-networks over Δs (Algorithm 1 of the paper).
+
+U_j^e(s, k) is member e's utility of moving dimension j into bin k, and Q^e(s, Δs) the mean over j of
+U_j^e(s, Δs_j). With `alpha` = 0 the learner is DecQN_N.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from actionless.networks import Ensemble
+from actionless.offline.learner import Batch, Head, Metrics, OfflineLearner, Spec, by_bin
+from actionless.optimise import Adam, follow, norm
+
+
+@dataclass(frozen=True)
+class OsoDecqnConfig:
+    """What the paper fixes, and what it leaves open."""
+
+    alpha: float = 8.0
+    """Weight of the conservative penalty."""
+    ensemble: int = 5
+    hidden: tuple[int, ...] = (512, 512, 512)
+    learning_rate: float = 1e-4
+    discount: float = 0.99
+    target_rate: float = 1e-3
+    """Share of the online network that enters the target network at each update."""
+    loss: Literal["mse", "huber"] = "mse"
+    """The paper: the square for D4RL, Huber for factorised DMC."""
+    logits: Literal["utilities", "scaled"] = "utilities"
+    """Softmax and log-sum-exp of U_j, or of U_j / M: the softmax of Q itself over every joint Δs."""
+    penalty_on: Literal["mean", "members"] = "mean"
+    """Penalise the ensemble's mean utilities, or each member's own."""
+    target: Literal["mean", "min"] = "mean"
+    """The target combines the members' Q by their mean or their minimum."""
+    mask_terminals: bool = True
+    """Stop the backup at terminals."""
+    reward_scale: float = 1.0
+    """Rewards are multiplied by it inside the learner; values are reported in the log's rewards."""
+
+
+class OsoDecqn(OfflineLearner):
+    """Online and target ensembles."""
+
+    network: Ensemble
+    target_network: Ensemble
+    optimiser: Adam
+    spec: Spec = eqx.field(static=True)
+    config: OsoDecqnConfig = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: Spec, config: OsoDecqnConfig, key: PRNGKeyArray) -> "OsoDecqn":
+        """A learner that has learnt nothing; its target network begins equal to the online one."""
+        sizes = (spec.state_dim, *config.hidden, spec.state_dim * spec.bins)
+        network = Ensemble.create(config.ensemble, sizes, key)
+        return cls(
+            network=network,
+            target_network=jax.tree.map(jnp.copy, network),
+            optimiser=Adam.create(network, config.learning_rate),
+            spec=spec,
+            config=config,
+        )
+
+    def td_target(self, batch: Batch, key: PRNGKeyArray) -> Float[Array, " batch"]:
+        """y = r + γ Q̄(s', Δs'), with Δs' drawn from the softmax of the online network: double Q-learning."""
+        config = self.config
+        online = utilities(self.network, batch.next_states, self.spec).mean(axis=0)
+        delta = sample(logits(online, self.spec, config), key)
+        members = q_values(utilities(self.target_network, batch.next_states, self.spec), delta)
+        value = members.mean(axis=0) if config.target == "mean" else members.min(axis=0)
+        backup = value * batch.masks if config.mask_terminals else value
+        return config.reward_scale * batch.rewards + config.discount * backup
+
+    def loss(self, network: Ensemble, batch: Batch, target: Float[Array, " batch"]) -> tuple[Float[Array, ""], Metrics]:
+        """Squared or Huber TD error of every member against the shared target, plus the penalty."""
+        config = self.config
+        u = utilities(network, batch.states, self.spec)
+        q = q_values(u, batch.deltas)
+        error = q - target[None]
+        td_loss = jnp.mean(jnp.square(error) if config.loss == "mse" else huber(error))
+        penalised = u.mean(axis=0, keepdims=True) if config.penalty_on == "mean" else u
+        penalty = conservative_penalty(logits(penalised, self.spec, config), batch.deltas, config)
+        loss = td_loss + config.alpha * penalty
+        return loss, {"loss": loss, "td_loss": td_loss, "penalty": penalty, "q_mean": q.mean(), "q_max": q.max()}
+
+    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple[Self, Metrics]:
+        """One step of Adam, then the target network follows."""
+        target = self.td_target(batch, key)
+        gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch, target)
+        network, optimiser = self.optimiser.step(self.network, gradient)
+        learner = type(self)(
+            network=network,
+            target_network=follow(self.target_network, network, self.config.target_rate),
+            optimiser=optimiser,
+            spec=self.spec,
+            config=self.config,
+        )
+        return learner, metrics | {"gradient_norm": norm(gradient)}
+
+    @property
+    def head(self) -> Head:
+        """Outputs are utilities."""
+        return "utilities"
+
+    @property
+    def temperature(self) -> float:
+        """That of the softmax Δs' is drawn from."""
+        return float(self.spec.state_dim) if self.config.logits == "scaled" else 1.0
+
+    @property
+    def value_scale(self) -> float:
+        """Undoes the scaling of rewards."""
+        return 1 / self.config.reward_scale
+
+
+def utilities(
+    network: Ensemble, states: Float[Array, "batch dim"], spec: Spec
+) -> Float[Array, "members batch bins dim"]:
+    """U_j^e(s, k)."""
+    return by_bin(network(states), spec)
+
+
+def chosen(
+    values: Float[Array, "*members batch bins dim"], delta: Int[Array, "batch dim"]
+) -> Float[Array, "*members batch dim"]:
+    """The value of bin Δs_j in each dimension j."""
+    bins = jnp.arange(values.shape[-2], dtype=delta.dtype)
+    picked = (delta[:, None] == bins[None, :, None]).astype(values.dtype)
+    return (values * jnp.broadcast_to(picked, values.shape)).sum(axis=-2)
+
+
+def q_values(
+    u: Float[Array, "members batch bins dim"], delta: Int[Array, "batch dim"]
+) -> Float[Array, "members batch"]:
+    """Q^e(s, Δs): the mean utility over dimensions (Equation 1)."""
+    return chosen(u, delta).mean(axis=-1)
+
+
+def logits(
+    u: Float[Array, "*members batch bins dim"], spec: Spec, config: OsoDecqnConfig
+) -> Float[Array, "*members batch bins dim"]:
+    """What softmax and log-sum-exp are taken of, dimension by dimension.
+
+    The softmax of Q over all joint Δs factorises exactly into softmaxes of U_j / M.
+    """
+    return u / spec.state_dim if config.logits == "scaled" else u
+
+
+def sample(logits: Float[Array, "batch bins dim"], key: PRNGKeyArray) -> Int[Array, "batch dim"]:
+    """Δs drawn from the softmax of each dimension, by inverting its distribution function.
+
+    One uniform number per draw costs a third of the Gumbel noise of `jax.random.categorical`.
+    """
+    cumulative = jnp.cumsum(jax.nn.softmax(logits, axis=1), axis=1)[:, :-1]
+    uniform = jax.random.uniform(key, (logits.shape[0], 1, logits.shape[2]))
+    return (uniform >= cumulative).sum(axis=1, dtype=jnp.int32)
+
+
+def huber(error: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Half the square up to 1, linear beyond."""
+    size = jnp.abs(error)
+    return jnp.where(size <= 1, 0.5 * jnp.square(error), size - 0.5)
+
+
+def conservative_penalty(
+    logits: Float[Array, "members batch bins dim"], delta: Int[Array, "batch dim"], config: OsoDecqnConfig
+) -> Float[Array, ""]:
+    """R: how far log-sum-exp lies above the logit of the log's own Δs; never negative.
+
+    Summed over dimensions for `scaled` logits, which is R over joint Δs, and averaged for raw utilities:
+    both have gradients of the same size, so one alpha serves both.
+    """
+    excess = jax.nn.logsumexp(logits, axis=2) - chosen(logits, delta)
+    return jnp.mean(excess.sum(axis=-1) if config.logits == "scaled" else excess.mean(axis=-1))

@@ -1,0 +1,69 @@
+"""A policy on disk: weights as safetensors, everything else as JSON that carries the weights' checksum."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from actionless.errors import ActionlessError
+
+DESCRIPTION = "policy.json"
+WEIGHTS = "policy.safetensors"
+FORMAT = "actionless policy"
+VERSION = 1
+
+
+def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write both files, each in one move; the description, which vouches for the weights, comes last."""
+    weights = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+    head = {"format": FORMAT, "version": VERSION, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+    text = json.dumps(head | dict(description), indent=2, allow_nan=False) + "\n"
+    directory.mkdir(parents=True, exist_ok=True)
+    _replace(directory / WEIGHTS, weights)
+    _replace(directory / DESCRIPTION, text.encode())
+
+
+def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Description and arrays, checked against each other."""
+    description = _read_description(directory / DESCRIPTION)
+    path = directory / WEIGHTS
+    try:
+        weights = path.read_bytes()
+    except FileNotFoundError:
+        raise ActionlessError(f"{path}: missing; copy the whole directory, or pre-train again") from None
+    if hashlib.sha256(weights).hexdigest() != description["weights_sha256"]:
+        raise ActionlessError(f"{path}: damaged, its checksum is wrong; copy it again, or pre-train again")
+    return description, safetensors.numpy.load(weights)
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise ActionlessError(
+            f"{path.parent}: no saved policy here ({path.name} is missing); give the directory it was saved to"
+        ) from None
+    except UnicodeDecodeError:
+        raise ActionlessError(f"{path}: not a policy file; give the directory a policy was saved to") from None
+    try:
+        description = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ActionlessError(f"{path}: damaged at line {error.lineno}; copy it again, or pre-train again") from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ActionlessError(f"{path}: not a policy file; give the directory a policy was saved to")
+    if description.get("version") != VERSION:
+        raise ActionlessError(
+            f"{path}: written in version {description.get('version')} of the format, this package reads {VERSION}; "
+            "upgrade actionless, or pre-train again"
+        )
+    return description
+
+
+def _replace(path: Path, content: bytes) -> None:
+    aside = path.with_name(path.name + ".partial")
+    aside.write_bytes(content)
+    aside.replace(path)

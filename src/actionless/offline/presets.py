@@ -1,0 +1,98 @@
+"""Methods, scales and the paper's α, as data."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import PRNGKeyArray
+
+from actionless.offline.imitation import Imitation, ImitationConfig, Target
+from actionless.offline.learner import OfflineLearner, Spec
+from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
+
+Method = Literal["oso-decqn", "decqn", "bc-delta", "bc-next", "bc-diff", "bc-action"]
+ScaleName = Literal["smoke", "cpu", "paper"]
+LearnerConfig = OsoDecqnConfig | ImitationConfig
+
+_LEARNERS: dict[type, type[OfflineLearner]] = {OsoDecqnConfig: OsoDecqn, ImitationConfig: Imitation}
+
+_IMITATED: dict[Method, Target] = {
+    "bc-delta": "delta",
+    "bc-next": "next_state",
+    "bc-diff": "difference",
+    "bc-action": "action",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the networks are and how long they learn."""
+
+    steps: int
+    batch_size: int
+    ensemble: int
+    hidden: tuple[int, ...]
+    learning_rate: float
+    target_rate: float
+
+
+SCALES: dict[ScaleName, Scale] = {
+    "smoke": Scale(300, 64, 2, (32, 32), 1e-3, 1e-2),
+    "cpu": Scale(30_000, 256, 5, (256, 256), 3e-4, 1e-3),
+    "paper": Scale(3_000_000, 256, 5, (512, 512, 512), 1e-4, 1e-3),
+}
+
+DEFAULT_ALPHA = 8.0
+"""For a log that is none of the paper's: the value it uses most."""
+
+_TASKS_OF_HUBER = ("cheetah-run", "quadruped-walk")
+
+PAPER_ALPHA: dict[str, float] = {
+    "hopper-medium-replay": 3.0,
+    "hopper-medium": 8.0,
+    "hopper-medium-expert": 10.0,
+    "hopper-expert": 8.0,
+    "halfcheetah-medium-replay": 2.0,
+    "halfcheetah-medium": 3.0,
+    "halfcheetah-medium-expert": 8.0,
+    "halfcheetah-expert": 8.0,
+    "walker2d-medium-replay": 10.0,
+    "walker2d-medium": 8.0,
+    "walker2d-medium-expert": 8.0,
+    "walker2d-expert": 8.0,
+    "cheetah-run-random-medium-expert": 5.0,
+    "cheetah-run-medium": 5.0,
+    "cheetah-run-medium-expert": 5.0,
+    "cheetah-run-expert": 5.0,
+    "quadruped-walk-random-medium-expert": 5.0,
+    "quadruped-walk-medium": 5.0,
+    "quadruped-walk-medium-expert": 5.0,
+    "quadruped-walk-expert": 5.0,
+}
+
+
+def data_set(log_name: str) -> str | None:
+    """The paper's data set that a log's name stands for (`hopper_medium-v2`), if it is one of them."""
+    name = re.sub(r"-v\d+$", "", log_name.lower().replace("_", "-"))
+    return name if name in PAPER_ALPHA else None
+
+
+def preset(method: Method, scale: Scale, log_name: str = "") -> LearnerConfig:
+    """The config of a method at a scale, with the paper's α and loss where the log is one of its data sets."""
+    if method in _IMITATED:
+        return ImitationConfig(target=_IMITATED[method], hidden=scale.hidden, learning_rate=scale.learning_rate)
+    name = data_set(log_name)
+    alpha = DEFAULT_ALPHA if name is None else PAPER_ALPHA[name]
+    return OsoDecqnConfig(
+        alpha=0.0 if method == "decqn" else alpha,
+        ensemble=scale.ensemble,
+        hidden=scale.hidden,
+        learning_rate=scale.learning_rate,
+        target_rate=scale.target_rate,
+        loss="huber" if name is not None and name.startswith(_TASKS_OF_HUBER) else "mse",
+    )
+
+
+def create_learner(spec: Spec, config: LearnerConfig, key: PRNGKeyArray) -> OfflineLearner:
+    """The learner a config belongs to."""
+    return _LEARNERS[type(config)].create(spec, config, key)

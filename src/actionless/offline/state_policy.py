@@ -1,0 +1,274 @@
+"""What pre-training gives: a state policy proposes Δs, and BC a's action policy gives actions.
+
+States go in as NumPy arrays in the log's own units, one state or a batch. What JAX code needs inside `jit`
+is the policy's `model`, which takes normalised states.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Int8, Real
+
+from actionless.discretise import Discretiser, Normaliser
+from actionless.errors import ActionlessError
+from actionless.networks import Ensemble
+from actionless.offline import policy_files
+from actionless.offline.learner import Head, OfflineLearner, Spec, by_bin
+
+MOST_ROWS = 4096
+
+
+class PolicyModel(eqx.Module):
+    """Network and bins: the part of a policy that computes, usable inside `jit`."""
+
+    network: Ensemble
+    discretiser: Discretiser
+    head: Head = eqx.field(static=True)
+    temperature: float = eqx.field(static=True)
+
+    def scores(self, z: Float[Array, "batch dim"]) -> Float[Array, "members batch bins dim"]:
+        """Utilities or logits of every bin; for a regressed state, 1 for the bin its change falls into."""
+        outputs = self.network(z)
+        if self.head in ("utilities", "logits"):
+            return by_bin(outputs, Spec(self.discretiser.dim, self.discretiser.bins))
+        change = outputs - z[None] if self.head == "next_state" else outputs
+        index = self.discretiser.index(change)
+        bins = jnp.arange(self.discretiser.bins, dtype=index.dtype)
+        return (index[:, :, None] == bins[None, None, :, None]).astype(outputs.dtype)
+
+    def index(self, z: Float[Array, "batch dim"]) -> Int[Array, "batch dim"]:
+        """The proposed bin of each dimension: the best by the ensemble's mean."""
+        return self.scores(z).mean(axis=0).argmax(axis=1)
+
+    def probabilities(self, z: Float[Array, "batch dim"]) -> Float[Array, "batch dim bins"]:
+        """Softmax of the ensemble's mean scores; for a regressed state, the share of members behind each bin."""
+        mean = self.scores(z).mean(axis=0)
+        if self.head in ("utilities", "logits"):
+            mean = jax.nn.softmax(mean / self.temperature, axis=1)
+        return mean.swapaxes(1, 2)
+
+    def disagreement(self, z: Float[Array, "batch dim"]) -> Float[Array, "batch dim"]:
+        """The share of members that would propose another bin than the ensemble does."""
+        scores = self.scores(z)
+        proposed = scores.mean(axis=0).argmax(axis=1)
+        return (scores.argmax(axis=2) != proposed[None]).astype(scores.dtype).mean(axis=0)
+
+    def best_value(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
+        """The ensemble's mean Q of the proposed Δs."""
+        return self.scores(z).mean(axis=0).max(axis=1).mean(axis=1)
+
+    def value(self, z: Float[Array, "batch dim"], index: Int[Array, "batch dim"]) -> Float[Array, " batch"]:
+        """The ensemble's mean Q of given bins."""
+        picked = jnp.take_along_axis(self.scores(z).mean(axis=0), index[:, None], axis=1)
+        return picked.mean(axis=(1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class StatePolicy:
+    """Proposes for each state which way every variable should move."""
+
+    model: PolicyModel
+    method: str
+    state_names: tuple[str, ...]
+    value_scale: float = 1.0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Where it came from, as JSON: the log's fingerprint and what was read, config, versions."""
+
+    @classmethod
+    def of(
+        cls,
+        learner: OfflineLearner,
+        discretiser: Discretiser,
+        *,
+        method: str,
+        state_names: tuple[str, ...],
+        provenance: Mapping[str, Any],
+    ) -> "StatePolicy":
+        """The policy a learner has learnt so far."""
+        if learner.head == "action":
+            raise ActionlessError(f"{method} learns actions, not changes of state: use its ActionPolicy")
+        model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
+        return cls(model, method, state_names, learner.value_scale, provenance)
+
+    def propose(self, states: Real[np.ndarray, "*batch dim"]) -> Int8[np.ndarray, "*batch dim"]:
+        """Δs for one state or a batch, as labels: -1, 0, 1 with three bins."""
+        index = self._compute(_index, states)
+        return self.model.discretiser.labels(index)
+
+    def probabilities(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch dim bins"]:
+        """How likely each bin is under the policy, lowest bin first."""
+        return self._compute(_probabilities, states)
+
+    def disagreement(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch dim"]:
+        """The share of ensemble members that would propose another Δs: 0 where all agree."""
+        return self._compute(_disagreement, states)
+
+    def values(
+        self,
+        states: Real[np.ndarray, "*batch dim"],
+        delta: Int[np.ndarray, "*batch dim"] | None = None,
+    ) -> Float[np.ndarray, "*batch"]:
+        """Q of the proposed Δs, or of given ones, in units of the log's rewards."""
+        if self.model.head != "utilities":
+            raise ActionlessError(f"{self.method} learns no values: pre-train with oso-decqn or decqn")
+        if delta is None:
+            return self._compute(_best_value, states) * np.float32(self.value_scale)
+        index = self.model.discretiser.index_of(delta).astype(np.int32)
+        return self._compute(_value, states, index) * np.float32(self.value_scale)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the policy so that it loads without the log."""
+        discretiser = self.model.discretiser
+        description = {
+            "kind": "state",
+            "method": self.method,
+            "head": self.model.head,
+            "bins": discretiser.bins,
+            "temperature": self.model.temperature,
+            "value_scale": self.value_scale,
+            "state_names": list(self.state_names),
+            "provenance": dict(self.provenance),
+        }
+        bins = {"discretiser.edges": discretiser.edges, "discretiser.representatives": discretiser.representatives}
+        arrays = _normaliser_arrays(discretiser.normaliser) | bins | _network_arrays(self.model.network)
+        policy_files.write(Path(directory), description, arrays)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "StatePolicy":
+        """The policy that was saved there."""
+        description, arrays = policy_files.read(Path(directory))
+        if description["kind"] != "state":
+            raise ActionlessError(
+                f"{directory}: holds an action policy ({description['method']}), not a state policy: "
+                "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
+            )
+        discretiser = Discretiser(
+            _normaliser(arrays), arrays["discretiser.edges"], arrays["discretiser.representatives"]
+        )
+        model = PolicyModel(_network(arrays), discretiser, description["head"], description["temperature"])
+        names = tuple(description["state_names"])
+        return cls(model, description["method"], names, description["value_scale"], description["provenance"])
+
+    def _compute(self, function: Callable[..., Array], states: np.ndarray, *more: np.ndarray) -> Any:
+        z = _normalised(states, self.model.discretiser.normaliser, self.state_names)
+        return _by_rows(function, self.model, z, *more)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionPolicy:
+    """BC a: the action the log's behaviour would take. The one policy that was taught by actions."""
+
+    network: Ensemble
+    normaliser: Normaliser
+    method: str
+    state_names: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        learner: OfflineLearner,
+        discretiser: Discretiser,
+        *,
+        method: str,
+        state_names: tuple[str, ...],
+        provenance: Mapping[str, Any],
+    ) -> "ActionPolicy":
+        """The policy a learner has learnt so far."""
+        if learner.head != "action":
+            raise ActionlessError(f"{method} learns changes of state, not actions: use its StatePolicy")
+        return cls(learner.network, discretiser.normaliser, method, state_names, provenance)
+
+    def act(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch actions"]:
+        """The ensemble's mean action for one state or a batch."""
+        z = _normalised(states, self.normaliser, self.state_names)
+        return _by_rows(_mean_output, self.network, z)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the policy so that it loads without the log."""
+        description = {
+            "kind": "action",
+            "method": self.method,
+            "state_names": list(self.state_names),
+            "provenance": dict(self.provenance),
+        }
+        arrays = _normaliser_arrays(self.normaliser) | _network_arrays(self.network)
+        policy_files.write(Path(directory), description, arrays)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "ActionPolicy":
+        """The policy that was saved there."""
+        description, arrays = policy_files.read(Path(directory))
+        if description["kind"] != "action":
+            raise ActionlessError(
+                f"{directory}: holds a state policy ({description['method']}), not an action policy: "
+                "give one pre-trained with bc-action"
+            )
+        names = tuple(description["state_names"])
+        return cls(_network(arrays), _normaliser(arrays), description["method"], names, description["provenance"])
+
+
+# Compiled once per number of rows, whichever policy asks.
+_index = eqx.filter_jit(PolicyModel.index)
+_probabilities = eqx.filter_jit(PolicyModel.probabilities)
+_disagreement = eqx.filter_jit(PolicyModel.disagreement)
+_best_value = eqx.filter_jit(PolicyModel.best_value)
+_value = eqx.filter_jit(PolicyModel.value)
+_mean_output = eqx.filter_jit(lambda network, z: network(z).mean(axis=0))
+
+
+def _normalised(states: np.ndarray, normaliser: Normaliser, names: tuple[str, ...]) -> np.ndarray:
+    dim = len(normaliser.mean)
+    if states.shape[-1:] != (dim,):
+        raise ActionlessError(
+            f"states of shape {states.shape}: the policy was trained on {dim} variables per state "
+            f"({', '.join(names[:8])}{', …' if dim > 8 else ''})"
+        )
+    if not np.isfinite(states).all():
+        place = np.argwhere(~np.isfinite(states))[0]
+        row = f"row {place[0]}, " if len(place) > 1 else ""
+        value = states[tuple(place)]
+        raise ActionlessError(f"states: {row}variable '{names[place[-1]]}' is {value}; give finite numbers")
+    return normaliser.normalise(states).astype(np.float32)
+
+
+def _by_rows(function: Callable[..., Array], model: eqx.Module, *arrays: np.ndarray) -> np.ndarray:
+    """Apply `function` to blocks of rows, padded to a power of two so that few sizes are ever compiled."""
+    leading = arrays[0].shape[:-1]
+    rows = [a.reshape(-1, a.shape[-1]) for a in arrays]
+    parts = []
+    for start in range(0, max(1, len(rows[0])), MOST_ROWS):
+        block = [a[start : start + MOST_ROWS] for a in rows]
+        count = len(block[0])
+        size = 1 << max(0, count - 1).bit_length()
+        padded = [np.concatenate([a, np.zeros((size - count, a.shape[1]), a.dtype)]) for a in block]
+        parts.append(np.asarray(function(model, *padded))[:count])
+    result = np.concatenate(parts)
+    return result.reshape(*leading, *result.shape[1:])
+
+
+def _normaliser_arrays(normaliser: Normaliser) -> dict[str, np.ndarray]:
+    return {"normaliser.mean": normaliser.mean, "normaliser.scale": normaliser.scale}
+
+
+def _normaliser(arrays: Mapping[str, np.ndarray]) -> Normaliser:
+    return Normaliser(arrays["normaliser.mean"], arrays["normaliser.scale"])
+
+
+def _network_arrays(network: Ensemble) -> dict[str, np.ndarray]:
+    weights = {f"network.weights.{i}": np.asarray(w) for i, w in enumerate(network.weights)}
+    return weights | {f"network.biases.{i}": np.asarray(b) for i, b in enumerate(network.biases)}
+
+
+def _network(arrays: Mapping[str, np.ndarray]) -> Ensemble:
+    layers = range(sum(name.startswith("network.weights.") for name in arrays))
+    return Ensemble(
+        weights=tuple(jnp.asarray(arrays[f"network.weights.{i}"]) for i in layers),
+        biases=tuple(jnp.asarray(arrays[f"network.biases.{i}"]) for i in layers),
+    )
