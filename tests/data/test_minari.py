@@ -20,8 +20,9 @@ BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
 
 @pytest.fixture(autouse=True)
 def root(tmp_path, monkeypatch):
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    return tmp_path / "datasets"
+    folder = tmp_path / "data [sets]*"
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder))
+    return folder
 
 
 def episode(observations, terminated=False, truncated=False, **changes):

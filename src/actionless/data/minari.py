@@ -228,9 +228,12 @@ class _ArrowStorage(_Storage):
 
     def _scan(self, episode: int, leaves: Sequence[_Leaf]) -> pl.LazyFrame:
         scan = pl.scan_parquet if self.form == "parquet" else pl.scan_ipc
-        return scan(self.folder / str(episode) / f"*.{self.form}").select(
-            self._column(leaf).alias(leaf.key) for leaf in leaves
-        )
+        files = sorted((self.folder / str(episode)).glob(f"*.{self.form}"))
+        if not files:
+            raise FileNotFoundError(f"no .{self.form} file in the folder {episode}")
+        # No globbing by Polars: brackets in a folder's name are part of its name.
+        frame = scan(files, glob=False, hive_partitioning=False)
+        return frame.select(self._column(leaf).alias(leaf.key) for leaf in leaves)
 
     @staticmethod
     def _column(leaf: _Leaf) -> pl.Expr:

@@ -1,0 +1,261 @@
+"""Writing a log as Parquet, npz or a Minari data set, so that it reads back the same."""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from actionless.data.log import Log, blocks
+from actionless.data.minari import PREFIX, minari_root
+from actionless.errors import ActionlessError, first_line, require_extra
+
+MinariStorageName = Literal["hdf5", "arrow", "parquet"]
+
+# Minari 0.5.4 returns the first record batch of an episode stored as Arrow or Parquet, and no more.
+_MINARI_BATCH_ROWS = 32_768
+
+
+def convert(log: Log, out: str | Path, *, overwrite: bool = False, storage: MinariStorageName = "hdf5") -> Path | str:
+    """Write a log to `FILE.parquet`, `FILE.npz` or `minari:ID`, block by block; return what to read it by.
+
+    Parquet has one row per state, so one more than steps in each episode, and a TOML file beside it that
+    tells which column is what. Minari has to store actions: where the log has none, the data set is marked
+    `action_free` and holds zeros of a `Discrete(1)` space. `storage` is how Minari keeps the data; an
+    episode has to fit in memory for it. Nothing is left of a file that could not be written to its end.
+    """
+    check_target(out, overwrite=overwrite, storage=storage)
+    target = _target(out)
+    try:
+        if _is_minari(out):
+            _write_minari(log, str(out).removeprefix(PREFIX), storage)
+        elif target.suffix.lower() == ".npz":
+            _write_npz(log, target)
+        else:
+            _write_parquet(log, target)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ActionlessError(f"{out}: cannot be written ({first_line(error)}); nothing was kept of it") from error
+    return str(out) if _is_minari(out) else target
+
+
+def check_target(out: str | Path, *, overwrite: bool = False, storage: MinariStorageName = "hdf5") -> None:
+    """Raise if a log cannot be written there; worth asking before a long read."""
+    if _is_minari(out):
+        _check_minari_target(str(out), storage)
+    elif Path(out).suffix.lower() not in (".parquet", ".npz"):
+        raise ActionlessError(f"{out}: what can be written is FILE.parquet, FILE.npz or minari:ID")
+    elif not _target(out).parent.is_dir():
+        raise ActionlessError(f"{out}: the folder {_target(out).parent} does not exist; create it first")
+    if _target(out).is_dir() and not (_is_minari(out) and (_target(out) / "data" / "metadata.json").exists()):
+        raise ActionlessError(f"{_target(out)}: a folder of this name is there, which is not replaced; choose another")
+    taken = [path for path in (_target(out), *_companions(_target(out))) if path.exists()]
+    if taken and not overwrite:
+        raise ActionlessError(f"{taken[0]}: exists already; choose another name, or replace it with --overwrite")
+
+
+def _is_minari(out: str | Path) -> bool:
+    return str(out).startswith(PREFIX)
+
+
+def _target(out: str | Path) -> Path:
+    return minari_root() / str(out).removeprefix(PREFIX) if _is_minari(out) else Path(out)
+
+
+def _companions(target: Path) -> list[Path]:
+    return [target.with_suffix(".toml")] if target.suffix.lower() == ".parquet" else []
+
+
+@contextlib.contextmanager
+def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
+    """Write to `aside`; only what is complete takes the place of `target`."""
+    old = aside.with_name(f"{aside.name}.old")
+    try:
+        yield aside
+        if target.is_dir():
+            target.rename(old)
+        aside.replace(target)
+    finally:
+        for path in (aside, old):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _aside(folder: Path, name: str) -> Path:
+    return folder / f".{name}.{os.getpid()}.partial"
+
+
+def _write_npz(log: Log, target: Path) -> None:
+    arrays = {
+        "states": log.states,
+        "next_states": log.next_states,
+        "rewards": log.rewards,
+        "terminals": log.terminals,
+        "ends": log.ends,
+        "state_names": np.array(log.state_names, np.str_),
+    }
+    if log.actions is not None:
+        arrays["actions"] = log.actions
+    with _put_in_place(_aside(target.parent, target.name), target) as aside, aside.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def _write_parquet(log: Log, target: Path) -> None:
+    from polars.io.plugins import register_io_source
+
+    names = _ServiceNames(log)
+    row_bytes = log.states.itemsize * log.state_dim
+    settings = _companions(target)[0]
+    with (
+        _put_in_place(_aside(target.parent, target.name), target) as aside,
+        _put_in_place(_aside(settings.parent, settings.name), settings) as settings_aside,
+    ):
+        # A source and a sink, since Polars has no writer that takes one block after another.
+        rows = register_io_source(
+            lambda *_: (_frame(log, names, block) for block in blocks(len(log), row_bytes)),
+            schema=_frame(log, names, slice(0, 1)).schema,
+        )
+        rows.sink_parquet(aside)
+        settings_aside.write_text(_settings(log, names), encoding="utf-8")
+
+
+class _ServiceNames:
+    """Names of the columns beside the states, with underscores before those that a state has already."""
+
+    def __init__(self, log: Log) -> None:
+        self._taken = set(log.state_names)
+        self.episode = self._free("episode")
+        self.time = self._free("time")
+        self.reward = self._free("reward")
+        self.terminal = self._free("terminal")
+        width = 0 if log.actions is None else log.actions.shape[1]
+        self.actions = [self._free(f"action_{i}") for i in range(width)]
+
+    def _free(self, name: str) -> str:
+        while name in self._taken:
+            name = f"_{name}"
+        self._taken.add(name)
+        return name
+
+
+def _settings(log: Log, names: _ServiceNames) -> str:
+    """The TOML that tells the table reader the columns; JSON's texts and lists are TOML's too."""
+    settings = {
+        "state_columns": list(log.state_names),
+        "reward_column": names.reward,
+        "episode_column": names.episode,
+        "time_column": names.time,
+        "terminal_column": names.terminal,
+        "reward_at": "leaving",
+    }
+    if names.actions:
+        settings["action_columns"] = names.actions
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items())
+
+
+def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
+    """Transitions as rows: the state that each leaves, and after the end of an episode the state reached."""
+    ends = log.ends[block]
+    step_of_row = np.repeat(np.arange(len(ends)), 1 + ends)
+    reached = np.zeros(len(step_of_row), bool)
+    reached[np.flatnonzero(ends) + 1 + np.arange(ends.sum())] = True
+
+    episodes = np.searchsorted(log.episode_stops, np.arange(block.start, block.stop), side="right")
+    starts = (log.episode_stops - log.episode_lengths)[episodes]
+    times = np.arange(block.start, block.stop) - starts
+    states = log.states[block][step_of_row]
+    states[reached] = log.next_states[block][ends]
+
+    def leaving(name: str, values: np.ndarray) -> pl.Series:
+        """A value per transition; none in the row of the state reached."""
+        return pl.Series(name, values[step_of_row]).set(pl.Series(reached), None)
+
+    columns = [
+        pl.Series(names.episode, episodes[step_of_row]),
+        pl.Series(names.time, times[step_of_row] + reached),
+        *pl.from_numpy(states, schema=list(log.state_names)),
+        leaving(names.reward, log.rewards[block]),
+        pl.Series(names.terminal, log.terminals[block][step_of_row] & reached),
+    ]
+    if log.actions is not None:
+        columns += [leaving(name, log.actions[block, i]) for i, name in enumerate(names.actions)]
+    return pl.DataFrame(columns)
+
+
+def _check_minari_target(out: str, storage: MinariStorageName) -> None:
+    purpose = "writing a Minari data set"
+    require_extra("minari", "minari", purpose)
+    require_extra("h5py" if storage == "hdf5" else "pyarrow", "minari", purpose)
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    try:
+        parse_dataset_id(out.removeprefix(PREFIX))
+    # Minari's message for an id without a version is a TypeError from within.
+    except (ValueError, TypeError) as error:
+        raise ActionlessError(
+            f"{out}: not an id that Minari takes; it is minari:NAME-v0 or minari:GROUP/NAME-v0, "
+            "of letters, digits, hyphens and underscores"
+        ) from error
+
+
+def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None:
+    import minari
+    from gymnasium.spaces import Box, Discrete
+    from minari.dataset.minari_dataset import parse_dataset_id
+    from minari.dataset.minari_storage import MinariStorage
+    from minari.namespace import create_namespace, list_local_namespaces
+
+    longest = int(log.episode_lengths.max())
+    if storage != "hdf5" and longest >= _MINARI_BATCH_ROWS:
+        raise ActionlessError(
+            f"{PREFIX}{dataset_id}: an episode has {longest:,} steps, and Minari reads no more than the first "
+            f"{_MINARI_BATCH_ROWS - 1:,} of an episode stored as {storage}; use --storage hdf5"
+        )
+
+    def box(values: np.ndarray) -> Box:
+        return Box(-np.inf, np.inf, values.shape[1:], values.dtype.type)
+
+    target = minari_root() / dataset_id
+    minari_root().mkdir(parents=True, exist_ok=True)
+    with _put_in_place(_aside(minari_root(), target.name), target) as aside:
+        aside.mkdir()
+        data = MinariStorage.new(
+            aside / "data",
+            observation_space=box(log.states),
+            action_space=Discrete(1) if log.actions is None else box(log.actions),
+            data_format=storage,
+        )
+        data.update_metadata(
+            {
+                "dataset_id": dataset_id,
+                "minari_version": minari.__version__,
+                "action_free": log.actions is None,
+                "state_names": list(log.state_names),
+            }
+        )
+        data.update_episodes(_minari_episodes(log))
+        namespace = parse_dataset_id(dataset_id)[0]
+        if namespace is not None and namespace not in list_local_namespaces():
+            create_namespace(namespace)
+
+
+def _minari_episodes(log: Log) -> Iterator[Any]:
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    for rows in log.episodes():
+        length = rows.stop - rows.start
+        # Minari annotates lists and takes arrays, which keep their precision.
+        arrays: dict[str, Any] = {
+            "observations": np.concatenate([log.states[rows], log.next_states[rows.stop - 1 : rows.stop]]),
+            "actions": np.zeros(length, np.int64) if log.actions is None else log.actions[rows],
+            "rewards": log.rewards[rows],
+            "terminations": log.terminals[rows],
+            "truncations": log.ends[rows] & ~log.terminals[rows],
+        }
+        yield EpisodeBuffer(**arrays)
