@@ -98,6 +98,8 @@ def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> Ta
         raise ActionlessError(
             f"{path}: actions were asked for, but no column is named as one; add --action-columns 'a,b'"
         )
+    if options.sort and options.time_column is None:
+        raise ActionlessError(f"{path}: --sort needs to know the time; add --time-column")
     keys = {
         role: column
         for role, column in (
@@ -159,9 +161,6 @@ def _require(path: Path, found: Sequence[str], column: str, role: str) -> None:
         close = [f"'{lowered[name]}'" for name in difflib.get_close_matches(column.lower(), lowered)]
         hint = f"did you mean {' or '.join(close)}?" if close else f"columns found: {_listed(found)}"
         raise ActionlessError(f"{path}: no column '{column}' (named as {role}); {hint}")
-    # Polars reads a second column of the same name under this one.
-    if f"{column}_duplicated_0" in found:
-        raise ActionlessError(f"{path}: two columns are named '{column}'; rename one of them")
 
 
 def _require_one_role(path: Path, roles: Sequence[tuple[str, Sequence[str]]]) -> None:

@@ -2,10 +2,10 @@
 
 import csv
 import re
+import sys
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
 
 from actionless.errors import ActionlessError, first_line
 
@@ -25,6 +25,7 @@ def separator_of(path: Path) -> str:
 def records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Each record with the line it begins on, counted from 1; the first is the header."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        csv.field_size_limit(sys.maxsize)
         reader = csv.reader(file, delimiter=separator)
         line, header_seen = 1, False
         for record in reader:
@@ -46,6 +47,14 @@ def line_of(path: Path, separator: str, row: int) -> int:
     return header_line + 1 + row
 
 
+def require_distinct_names(path: Path, separator: str) -> None:
+    """Polars would rename the second of two columns, and nobody would know which one was read."""
+    _, header = next(records(path, separator))
+    for name, times in Counter(header).items():
+        if name and times > 1:
+            raise ActionlessError(f"{path}: {times} columns are named '{name}' in the header; rename all but one")
+
+
 def require_no_long_lines(path: Path, separator: str, fields: int) -> None:
     """Polars drops what a line has beyond the header, but then the cells stand in the wrong columns."""
     if not _lines_may_be_long(path, separator, fields):
@@ -60,17 +69,15 @@ def require_no_long_lines(path: Path, separator: str, fields: int) -> None:
 
 def _lines_may_be_long(path: Path, separator: str, fields: int) -> bool:
     """Whether any line holds more separators than the header, quoted ones included: quick, and often enough."""
-    carried = 0
+    wanted = separator.encode()
+    others = bytes(set(range(256)) - {ord("\n"), *wanted})
+    carried = b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
-            characters = np.frombuffer(chunk, np.uint8)
-            breaks = np.flatnonzero(characters == ord("\n"))
-            line_starts = np.concatenate([[0], breaks[breaks < len(chunk) - 1] + 1])
-            counts = np.add.reduceat(characters == ord(separator), line_starts, dtype=np.int64)
-            counts[0] += carried
-            if counts.max() >= fields:
+            marks = carried + chunk.translate(None, delete=others)
+            if wanted * fields in marks:
                 return True
-            carried = 0 if chunk.endswith(b"\n") else int(counts[-1])
+            carried = marks[marks.rfind(b"\n") + 1 :]
     return False
 
 
@@ -80,7 +87,7 @@ def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
     if "utf-8" in said.lower():
         return ActionlessError(f"{path}: line {_first_undecodable_line(path)} is not UTF-8; save the file as UTF-8")
     if "not properly escaped" in said:
-        *_, (line, _) = records(path, separator)
+        [(line, _)] = deque(records(path, separator), maxlen=1)
         return ActionlessError(f"{path}: a quoted cell that begins on line {line} is never closed; close the quote")
     if (found := _BAD_CELL.search(said)) is not None:
         text, dtype, column = found.groups()

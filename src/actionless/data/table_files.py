@@ -16,7 +16,7 @@ Kind = Literal["parquet", "csv", "arrow"]
 _TITLES: dict[Kind, str] = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
 _LAST_BYTES: dict[Kind, bytes] = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 # A slice of a Parquet file decodes the pages before it in its row group: few large slices, within reason.
-_SLICE_BYTES = 2 * BLOCK_BYTES
+_SLICE_BYTES, _SLICE_ROWS = 2 * BLOCK_BYTES, 500_000
 _INFER_ROWS = 1000
 
 
@@ -40,6 +40,7 @@ class TableFile:
     def require_complete(self) -> None:
         """Refuse a file whose end is missing and a CSV whose cells are out of place."""
         if self.kind == "csv":
+            table_csv.require_distinct_names(self.path, self.separator)
             table_csv.require_no_long_lines(self.path, self.separator, len(self.schema))
             return
         wanted = _LAST_BYTES[self.kind]
@@ -59,7 +60,7 @@ class TableFile:
 
     def blocks(self, wanted: Mapping[str, pl.DataType]) -> Iterator[pl.DataFrame]:
         """The rows of these columns, in order, as these types, in blocks of a few tens of megabytes."""
-        size = max(1, _SLICE_BYTES // (8 * len(wanted)))
+        size = min(_SLICE_ROWS, max(1, _SLICE_BYTES // (8 * len(wanted))))
         columns = [pl.col(name).cast(dtype) for name, dtype in wanted.items()]
         lazy = self._scan(wanted).select(columns)
         if self.kind == "csv":

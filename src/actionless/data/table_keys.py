@@ -96,9 +96,11 @@ def _numbered(keys: pl.Series, numbers: dict[object, int]) -> Int[np.ndarray, "r
 
 def _flags(file: TableFile, row: int, values: pl.Series) -> Bool[np.ndarray, "rows"]:
     values = values.fill_nan(None)
-    if (odd := (~values.is_in([0.0, 1.0])).arg_max()) is not None and values[odd] not in (None, 0.0, 1.0):
+    odd = values.is_not_null() & (values != 0.0) & (values != 1.0)
+    if odd.any():
+        first = odd.arg_max() or 0
         raise ActionlessError(
-            f"{file.path}: {file.place(row + odd)}, column '{values.name}' is {values[odd]:g}; "
+            f"{file.path}: {file.place(row + first)}, column '{values.name}' is {values[first]:g}; "
             "a terminal flag must be true or false, or 1 or 0"
         )
     return (values == 1.0).fill_null(False).to_numpy()
@@ -154,8 +156,7 @@ def _require_time(file: TableFile, column: str) -> pl.DataType:
         return dtype
     example = " such as 2024-01-31 or 2024-01-31 13:05:00" if file.kind == "csv" else ""
     raise ActionlessError(
-        f"{file.path}: the time column '{column}' is {dtype}, which has no order in time; "
-        f"convert it to a number, a date or a datetime{example}"
+        f"{file.path}: the time column '{column}' is {dtype}; convert it to a number, a date or a datetime{example}"
     )
 
 

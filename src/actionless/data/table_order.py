@@ -30,6 +30,7 @@ class RowOrder:
     last: Bool[np.ndarray, "rows"]
     terminal: Bool[np.ndarray, "rows"]
     episodes: int
+    places: Places
     warnings: tuple[str, ...]
 
     def in_files(self, ordered: RowPairs) -> RowPairs:
@@ -77,7 +78,7 @@ def order_rows(keys: Keys, columns: TableColumns, options: ReadOptions) -> RowOr
         warnings += _split_at_gaps(finder, columns, options, times, keys.time_type, last)
     terminal = np.zeros(len(last), bool) if keys.terminals is None else keys.terminals[order]
     _require_terminal_at_end(finder, columns, last, terminal)
-    return RowOrder(order, last, terminal, count, tuple(warnings))
+    return RowOrder(order, last, terminal, count, keys.places, tuple(warnings))
 
 
 def _episode_order(episodes: Int[np.ndarray, "rows"]) -> Order:
@@ -146,9 +147,13 @@ def _split_at_gaps(
     )
     row = finder.first(before + 1)
     return [
-        f"time column '{columns.time}': {len(before):,} gaps longer than 1.5 steps of {_spoken(usual, time_type)}, "
+        f"time column '{columns.time}': {_counted(len(before), 'gap')} longer than 1.5 steps of {_spoken(usual, time_type)}, "
         f"the first before {finder.places.within(row)} of {finder.places.file(row).path}: {outcome}"
     ]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count > 1 else ''}"
 
 
 def _spoken(step: float, dtype: pl.DataType | None) -> str:
