@@ -1,7 +1,7 @@
 """Imitation of the log: BC Δs, BC s', BC s' - s, and BC a where the log was read with its actions."""
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -65,11 +65,11 @@ class Imitation(OfflineLearner):
                 loss = squared_error(outputs, batch.actions)
         return loss, {"loss": loss}
 
-    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple[Self, Metrics]:  # noqa: ARG002 (nothing is drawn)
+    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["Imitation", Metrics]:  # noqa: ARG002 (nothing is drawn)
         """One step of Adam."""
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
         network, optimiser = self.optimiser.step(self.network, gradient)
-        learner = type(self)(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
+        learner = Imitation(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
         return learner, metrics | {"gradient_norm": norm(gradient)}
 
     @property

@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -44,11 +44,11 @@ class OfflineLearner(eqx.Module):
 
     @classmethod
     @abc.abstractmethod
-    def create(cls, spec: Spec, config: Any, key: PRNGKeyArray) -> Self:
+    def create(cls, spec: Spec, config: Any, key: PRNGKeyArray) -> "OfflineLearner":
         """A learner that has learnt nothing. No two of its arrays share memory: a loop may donate it."""
 
     @abc.abstractmethod
-    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple[Self, Metrics]:
+    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["OfflineLearner", Metrics]:
         """The learner after one gradient step, and scalar metrics with `loss` among them."""
 
     @property

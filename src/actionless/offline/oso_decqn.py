@@ -5,7 +5,7 @@ U_j^e(s, Δs_j). With `alpha` = 0 the learner is DecQN_N.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -87,12 +87,12 @@ class OsoDecqn(OfflineLearner):
         loss = td_loss + config.alpha * penalty
         return loss, {"loss": loss, "td_loss": td_loss, "penalty": penalty, "q_mean": q.mean(), "q_max": q.max()}
 
-    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple[Self, Metrics]:
+    def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["OsoDecqn", Metrics]:
         """One step of Adam, then the target network follows."""
         target = self.td_target(batch, key)
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch, target)
         network, optimiser = self.optimiser.step(self.network, gradient)
-        learner = type(self)(
+        learner = OsoDecqn(
             network=network,
             target_network=follow(self.target_network, network, self.config.target_rate),
             optimiser=optimiser,

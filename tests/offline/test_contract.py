@@ -1,0 +1,99 @@
+"""What every offline learner must do. A new learner adds a line to CONFIGS and passes."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_learners import CONFIGS, SPEC, leaves_equal, random_batch, random_discretiser
+
+from actionless.errors import ActionlessError
+from actionless.offline.learner import Spec
+from actionless.offline.presets import create_learner
+from actionless.offline.state_policy import ActionPolicy, StatePolicy
+
+update = eqx.filter_jit(lambda learner, batch, key: learner.update(batch, key))
+
+
+@pytest.fixture(params=CONFIGS, scope="module")
+def method(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def learner(method):
+    return create_learner(SPEC, CONFIGS[method], jax.random.key(0))
+
+
+def policy_of(learner, method):
+    kind = ActionPolicy if learner.head == "action" else StatePolicy
+    return kind.of(learner, random_discretiser(), method=method, state_names=("x", "y", "z"), provenance={"log": "a"})
+
+
+def answer(policy, states):
+    return policy.act(states) if isinstance(policy, ActionPolicy) else policy.propose(states)
+
+
+def test_update_keeps_the_tree_and_gives_scalar_metrics(learner):
+    after, metrics = update(learner, random_batch(), jax.random.key(1))
+    shapes = jax.tree.map(lambda x: (x.shape, x.dtype), (learner, after))
+    assert shapes[0] == shapes[1]
+    assert "loss" in metrics
+    assert all(value.shape == () and jnp.isfinite(value) for value in metrics.values())
+    assert not leaves_equal(learner.network, after.network)
+
+
+def test_the_same_seed_gives_the_same_bits(method, learner):
+    again = create_learner(SPEC, CONFIGS[method], jax.random.key(0))
+    assert leaves_equal(learner, again)
+    results = [update(start, random_batch(), jax.random.key(1)) for start in (learner, again)]
+    assert leaves_equal(*results)
+    other = create_learner(SPEC, CONFIGS[method], jax.random.key(5))
+    assert not leaves_equal(learner.network, other.network)
+
+
+def test_a_scan_may_donate_the_learner(method):
+    @eqx.filter_jit(donate="all-except-first")
+    def loop(batch, learner):
+        keys = jax.random.split(jax.random.key(2), 3)
+        return jax.lax.scan(lambda state, key: state.update(batch, key), learner, keys)
+
+    batch = random_batch()
+    after, _ = loop(batch, create_learner(SPEC, CONFIGS[method], jax.random.key(0)))
+    expected = create_learner(SPEC, CONFIGS[method], jax.random.key(0))
+    for key in jax.random.split(jax.random.key(2), 3):
+        expected, _ = update(expected, batch, key)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), after.network, expected.network)
+
+
+def test_updates_lower_the_loss_on_a_fixed_batch(learner):
+    # Terminals everywhere, so that OSO-DecQN's target stands still.
+    batch = eqx.tree_at(lambda b: b.masks, random_batch(), jnp.zeros(32))
+    losses = []
+    for key in jax.random.split(jax.random.key(3), 200):
+        learner, metrics = update(learner, batch, key)
+        losses.append(float(metrics["loss"]))
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_a_saved_policy_answers_as_before(method, learner, tmp_path):
+    policy = policy_of(learner, method)
+    policy.save(tmp_path / "policy")
+    loaded = type(policy).load(tmp_path / "policy")
+    states = np.random.default_rng(0).normal(2, 3, (40, 3))
+    np.testing.assert_array_equal(answer(loaded, states), answer(policy, states))
+    assert (loaded.method, loaded.state_names, loaded.provenance) == (method, ("x", "y", "z"), {"log": "a"})
+
+
+def test_one_state_or_a_batch(method, learner):
+    policy = policy_of(learner, method)
+    states = np.random.default_rng(1).normal(2, 3, (2, 5, 3))
+    together = answer(policy, states)
+    assert together.shape[:2] == (2, 5)
+    np.testing.assert_allclose(answer(policy, states[1, 2]), together[1, 2], rtol=1e-5)
+    assert answer(policy, states[:, :0]).shape[:2] == (2, 0)
+
+
+def test_bc_action_needs_actions():
+    with pytest.raises(ActionlessError, match="read without"):
+        create_learner(Spec(3, 3), CONFIGS["bc-action"], jax.random.key(0))
