@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from actionless.data.read import read
     from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
+    from actionless.training.pretrain import pretrain, resume
 
 __version__ = "0.1.0"
 
-__all__ = ["ActionlessError", "Discretiser", "Log", "Normaliser", "__version__", "read"]
+__all__ = ["ActionlessError", "Discretiser", "Log", "Normaliser", "__version__", "pretrain", "read", "resume"]
 
 # Resolved on first use, so that `actionless --help` does not wait for JAX, Polars and h5py.
 _HOME = {
@@ -19,7 +20,9 @@ _HOME = {
     "Discretiser": "actionless.discretise",
     "Log": "actionless.data.log",
     "Normaliser": "actionless.discretise",
+    "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
+    "resume": "actionless.training.pretrain",
 }
 
 

@@ -24,7 +24,7 @@ def checkpoints(tmp_path):
 
 def save(checkpoints, *steps, score=None):
     for step in steps:
-        checkpoints.save(state(step), step=step, seconds=step / 10, score=score)
+        checkpoints.save(state(step), step=step, logged=step - 1, seconds=step / 10, score=score)
 
 
 def steps(checkpoints):
@@ -34,7 +34,7 @@ def steps(checkpoints):
 def test_newest_is_what_was_saved_last(checkpoints):
     save(checkpoints, 1, 2)
     saved = checkpoints.newest(like=state(0))
-    assert (saved.step, saved.seconds, saved.score) == (2, 0.2, None)
+    assert (saved.step, saved.logged, saved.seconds, saved.score) == (2, 1, 0.2, None)
     np.testing.assert_array_equal(saved.state["weights"], np.full(4, 2, np.float32))
     assert saved.state["count"] == 2
 
@@ -139,7 +139,7 @@ def test_other_shapes_are_an_error_and_no_fallback(checkpoints):
 def test_state_that_is_not_finite_is_never_saved(checkpoints):
     save(checkpoints, 1)
     with pytest.raises(NotFiniteError, match="weights"):
-        checkpoints.save({**state(2), "weights": np.array([np.nan])}, step=2, seconds=0.0, score=None)
+        checkpoints.save({**state(2), "weights": np.array([np.nan])}, step=2, logged=2, seconds=0.0, score=None)
     assert steps(checkpoints) == [1]
 
 

@@ -14,6 +14,8 @@ from actionless.errors import ActionlessError
 
 VERBS = {
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
+    "pretrain": "learn a state policy from a log",
+    "resume": "go on with a run that stopped",
     "convert": "write a log as Parquet, npz or a Minari data set",
 }
 
@@ -112,7 +114,13 @@ def _registry() -> Any:
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
     registry = ConstructorRegistry()
-    optional = {str | None: ("TEXT", str), int | None: ("INT", int), float | None: ("FLOAT", float)}
+    optional = {
+        str | None: ("TEXT", str, str),
+        int | None: ("INT", int, int),
+        float | None: ("FLOAT", float, float),
+        bool | None: ("TRUE|FALSE", bool, _truth),
+        tuple[int, ...] | None: ("INT,INT", tuple, lambda word: tuple(int(part) for part in word.split(","))),
+    }
 
     @registry.primitive_rule
     def comma_separated(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
@@ -130,16 +138,22 @@ def _registry() -> Any:
     def may_be_left_out(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
         if info.type not in optional:
             return None
-        metavar, convert = optional[info.type]
+        metavar, kind, convert = optional[info.type]
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar=metavar,
             instance_from_str=lambda words: convert(words[0]),
-            is_instance=lambda value: value is None or isinstance(value, convert),
+            is_instance=lambda value: value is None or isinstance(value, kind),
             str_from_instance=lambda value: ["none" if value is None else str(value)],
         )
 
     return registry
+
+
+def _truth(word: str) -> bool:
+    if word.lower() not in ("true", "false"):
+        raise ValueError(f"'{word}' is neither true nor false")
+    return word.lower() == "true"
 
 
 def _complaint_line(box: str) -> str:

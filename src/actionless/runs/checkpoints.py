@@ -44,6 +44,8 @@ class Saved(Generic[State]):
     path: Path
     state: State
     step: int
+    logged: int
+    """Step of the last row of metrics."""
     seconds: float
     score: float | None
 
@@ -54,7 +56,7 @@ class Checkpoints:
     def __init__(self, directory: Path):
         self.directory = directory
 
-    def save(self, state: Any, *, step: int, seconds: float, score: float | None) -> Path:
+    def save(self, state: Any, *, step: int, logged: int, seconds: float, score: float | None) -> Path:
         """Add a checkpoint, then drop all but the newest two and the best.
 
         What lies beyond `step` goes as well: it can only be a damaged one that a resumed run passed over.
@@ -62,7 +64,7 @@ class Checkpoints:
         arrays, values = pack(state)
         if (bad := first_non_finite(arrays, values)) is not None:
             raise NotFiniteError(bad)
-        facts = {"step": step, "seconds": seconds, "score": score, "values": values}
+        facts = {"step": step, "logged": logged, "seconds": seconds, "score": score, "values": values}
         parts = {"arrays.safetensors": save(arrays), "state.json": _json(facts)}
         manifest = {"format": FORMAT, "sha256": {name: _sha256(data) for name, data in parts.items()}}
         path = self.directory / _name(step)
@@ -145,7 +147,7 @@ def _read(path: Path, like: State) -> Saved[State]:
     except (SafetensorError, ValueError, KeyError) as error:
         raise DamagedError(str(error)) from error
     state = unpack(like, arrays, facts["values"], path)
-    return Saved(path, state, facts["step"], facts["seconds"], facts["score"])
+    return Saved(path, state, facts["step"], facts["logged"], facts["seconds"], facts["score"])
 
 
 def _verified_parts(path: Path) -> dict[str, bytes]:

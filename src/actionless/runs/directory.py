@@ -1,6 +1,6 @@
 """A run directory: born whole, held by one process at a time, closed by its result.
 
-run.json        what was asked: verb, config, versions, seed, and what was read of which log
+run.json        what was asked: verb, config, seed, what was read of which log; versions and threads
 lock            held while a process works on the run
 metrics.jsonl   what was measured, the same bytes for the same seed whatever happened on the way
 timing.jsonl    seconds and rates, which no two runs share
@@ -9,10 +9,13 @@ result.json     the summary, written last: where it exists, the run is finished
 """
 
 import fcntl
+import glob
 import importlib.metadata
 import json
+import logging
 import os
 import platform
+import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,8 +23,11 @@ from typing import Any
 
 from actionless.errors import ActionlessError
 from actionless.runs.files import disk_trouble, sync_directory, write_durably
+from actionless.runs.threads import threads_here
 
-_PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy", "optax")
+_PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
+
+_log = logging.getLogger("actionless")
 
 
 def installed_versions() -> dict[str, str]:
@@ -37,6 +43,7 @@ class Manifest:
     config: dict[str, Any]
     seed: int
     data: dict[str, Any]
+    threads: int = field(default_factory=threads_here)
     versions: dict[str, str] = field(default_factory=installed_versions)
 
 
@@ -64,6 +71,7 @@ class Run:
         require_free(path, overwrite=overwrite)
         with disk_trouble(path, "choose an --out that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
+            _clear_leftovers(path)
             aside = path.with_name(f".{path.name}.{os.getpid()}.new")
             aside.mkdir()
             try:
@@ -81,20 +89,14 @@ class Run:
     @classmethod
     def open(cls, path: Path) -> "Run":
         """Take hold of a run that exists."""
-        if not (path / "run.json").is_file():
-            raise ActionlessError(f"{path}: no run.json there, so it is no run directory; name one that a run wrote")
+        manifest = read_manifest(path)
         lock = _lock(path)
-        try:
-            manifest = Manifest(**json.loads((path / "run.json").read_bytes()))
-        except (ValueError, TypeError) as error:
-            os.close(lock)
-            raise ActionlessError(f"{path / 'run.json'}: {error}; restore it or start the run again") from error
+        _warn_of_changes(path, manifest)
         return cls(path, manifest, lock)
 
     def result(self) -> Result | None:
         """The summary of a finished run, None while it is not finished."""
-        path = self.path / "result.json"
-        return Result(**json.loads(path.read_bytes())) if path.exists() else None
+        return read_result(self.path)
 
     def finish(self, result: Result) -> None:
         """Write the summary: the last act of a run."""
@@ -112,6 +114,22 @@ class Run:
         self.close()
 
 
+def read_manifest(path: Path) -> Manifest:
+    """What a run's run.json says, whoever works on it."""
+    if not (path / "run.json").is_file():
+        raise ActionlessError(f"{path}: no run.json there, so it is no run directory; name one that a run wrote")
+    try:
+        return Manifest(**json.loads((path / "run.json").read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise ActionlessError(f"{path / 'run.json'}: {error}; restore it or start the run again") from error
+
+
+def read_result(path: Path) -> Result | None:
+    """The summary of the run there, None while it is not finished."""
+    file = path / "result.json"
+    return Result(**json.loads(file.read_bytes())) if file.exists() else None
+
+
 def require_free(path: Path, *, overwrite: bool = False) -> None:
     """Refuse an `--out` that exists; with `overwrite`, one that is not a run (nothing else is ever deleted)."""
     if not path.exists():
@@ -120,6 +138,32 @@ def require_free(path: Path, *, overwrite: bool = False) -> None:
         raise ActionlessError(f"{path} exists: `actionless resume {path}` goes on with it, --overwrite replaces it")
     if not (path / "run.json").is_file():
         raise ActionlessError(f"{path} is no run directory, so --overwrite leaves it alone: choose another --out")
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they made or replaced this run left beside it."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        owner = re.fullmatch(r"\.(\d+)\.(new|old)", leftover.name.removeprefix(f".{path.name}"))
+        if owner is not None and not _is_alive(int(owner[1])):
+            shutil.rmtree(leftover)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _warn_of_changes(path: Path, manifest: Manifest) -> None:
+    was = {**manifest.versions, "threads": str(manifest.threads)}
+    now = {**installed_versions(), "threads": str(threads_here())}
+    changes = [f"{name} {was.get(name, 'none')}, now {now[name]}" for name in now if now[name] != was.get(name)]
+    if changes:
+        _log.warning("%s was made with %s: expect the last bits to differ", path, "; ".join(changes))
 
 
 def _remove_run(path: Path) -> None:

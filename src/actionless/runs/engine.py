@@ -28,7 +28,10 @@ _log = logging.getLogger("actionless")
 
 @dataclass(frozen=True)
 class Advance(Generic[State]):
-    """What one dispatch led to. Metrics are finite and depend on the seed alone, never on the clock."""
+    """What one dispatch led to.
+
+    Metrics depend on the seed alone, never on the clock: where a dispatch ends by the clock, it has none.
+    """
 
     state: State
     step: int
@@ -62,28 +65,48 @@ class Outcome(Generic[State]):
     result: Result
 
 
-def drive(run: Run, task: Task[State], *, checkpoint_every: int, sinks: Sequence[SinkName] = ()) -> Outcome[State]:
-    """Take a run to its end from wherever it stands."""
+def drive(
+    run: Run,
+    task: Task[State],
+    *,
+    checkpoint_every: int,
+    checkpoint_seconds: float = 0.0,
+    sinks: Sequence[SinkName] = (),
+) -> Outcome[State]:
+    """Take a run to its end from wherever it stands.
+
+    A checkpoint is taken at every multiple of `checkpoint_every` steps, if so many seconds have passed since
+    the last; and at the end, and when the run is stopped.
+    """
     checkpoints = Checkpoints(run.path / "checkpoints")
-    state, step, seconds = _standing(checkpoints, task)
+    state, step, logged, seconds = _standing(checkpoints, task)
     began = time.perf_counter() - seconds
+    saved_at = time.perf_counter()
     with ExitStack() as stack:
-        journal = stack.enter_context(closing(Journal(run, step, sinks)))
+        journal = stack.enter_context(closing(Journal(run, logged, sinks)))
         display = stack.enter_context(ProgressDisplay(run.path.name, task.steps, step, task.headline))
         stop = stack.enter_context(StopRequest())
         while step < task.steps:
-            dispatched = time.perf_counter()
+            before, dispatched = logged, time.perf_counter()
             ahead = task.advance(state, step)
             now = time.perf_counter()
-            _require_finite(ahead.metrics, run, checkpoints, step, ahead.step)
-            clock = {"seconds": now - began, "steps_per_second": (ahead.step - step) / (now - dispatched)}
-            journal.log(ahead.step, ahead.metrics, clock)
+            _require_finite(ahead.metrics, run, checkpoints, before, ahead.step)
+            if ahead.metrics:
+                clock = {"seconds": now - began, "steps_per_second": (ahead.step - step) / (now - dispatched)}
+                journal.log(ahead.step, ahead.metrics, clock)
+                logged = ahead.step
             display.show(ahead.step, ahead.metrics)
-            due = ahead.step // checkpoint_every > step // checkpoint_every or ahead.step >= task.steps
+            crossed = ahead.step // checkpoint_every > step // checkpoint_every
+            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= task.steps
             stopping = bool(stop)
             if due or stopping:
                 journal.sync()
-                _checkpoint(run, checkpoints, task, ahead, step, clock["seconds"])
+                try:
+                    score = ahead.metrics.get(task.score)
+                    checkpoints.save(ahead.state, step=ahead.step, logged=logged, seconds=now - began, score=score)
+                except NotFiniteError as bad:
+                    raise _diverged(run, checkpoints, f"'{bad}' is not finite", before, ahead.step) from None
+                saved_at = time.perf_counter()
             state, step = ahead.state, ahead.step
             if stopping:
                 _log.warning("stopped at step %d; `actionless resume %s` goes on from there", step, run.path)
@@ -93,20 +116,10 @@ def drive(run: Run, task: Task[State], *, checkpoint_every: int, sinks: Sequence
     return Outcome(state, Result(run.manifest.verb, step, time.perf_counter() - began, final))
 
 
-def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, float]:
+def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, int, float]:
     state = task.begin()
     saved = checkpoints.newest(like=state)
-    return (state, 0, 0.0) if saved is None else (saved.state, saved.step, saved.seconds)
-
-
-def _checkpoint(
-    run: Run, checkpoints: Checkpoints, task: Task[State], ahead: Advance[State], start: int, seconds: float
-) -> None:
-    score = ahead.metrics.get(task.score)
-    try:
-        checkpoints.save(ahead.state, step=ahead.step, seconds=seconds, score=score)
-    except NotFiniteError as bad:
-        raise _diverged(run, checkpoints, f"'{bad}' is not finite", start, ahead.step) from None
+    return (state, 0, 0, 0.0) if saved is None else (saved.state, saved.step, saved.logged, saved.seconds)
 
 
 def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpoints, start: int, end: int) -> None:

@@ -40,8 +40,8 @@ class ProgressDisplay:
         due = step == self._steps or seconds - self._last_line >= _SECONDS_BETWEEN_LINES
         if due and not self._console.is_terminal:
             self._last_line = seconds
-            left = (self._steps - step) / max(rate, 1e-9)
-            line = f"{self._title} {step}/{self._steps}  {rate:,.0f}/s  {_clock(left)} left  {headline}"
+            left = _clock((self._steps - step) / rate) if rate else "?"
+            line = f"{self._title} {step}/{self._steps}  {rate:,.0f}/s  {left} left  {headline}"
             self._console.print(line, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> "ProgressDisplay":

@@ -18,6 +18,8 @@ from actionless.runs.files import disk_trouble, write_durably
 Metrics = Mapping[str, float]
 SinkName = Literal["tensorboard", "wandb"]
 
+_MOST_OF_A_ROW = 65536
+
 _log = logging.getLogger("actionless")
 
 
@@ -143,6 +145,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a metrics file, without the half-written last line that a kill can leave."""
     for row, _ in _rows_with_ends(path):
         yield row
+
+
+def last_row(path: Path) -> dict[str, Any] | None:
+    """The newest whole row of a metrics file, read from its end."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OF_A_ROW))
+        lines = file.read().split(b"\n")[:-1]
+    return json.loads(lines[-1]) if lines else None
 
 
 def last_values(path: Path) -> dict[str, float]:

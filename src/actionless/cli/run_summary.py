@@ -1,0 +1,31 @@
+"""The end of a run in the terminal: where its policy is, and the numbers that matter."""
+
+from pathlib import Path
+
+from actionless.runs.directory import read_result
+
+_HEADLINES = (
+    ("heldout/accuracy", "held-out Δs accuracy"),
+    ("heldout/error", "held-out Δs error"),
+    ("heldout/action_error", "held-out action error"),
+    ("train/accuracy", "Δs accuracy on training data"),
+    ("train/error", "Δs error on training data"),
+    ("q/mean", "Q mean"),
+    ("q/data_return", "discounted return of the log"),
+)
+
+
+def show_summary(run: Path) -> None:
+    """Print to standard output; a run of several seeds has a line for each, and their mean."""
+    seeds = sorted(run.glob("seed-*"), key=lambda path: int(path.name.removeprefix("seed-")))
+    for path in seeds:
+        print(f"{path / 'policy'}: {_headline(path)}")
+    print(f"mean of {len(seeds)} seeds: {_headline(run)}" if seeds else f"{run / 'policy'}: {_headline(run)}")
+
+
+def _headline(run: Path) -> str:
+    result = read_result(run)
+    if result is None:
+        return "not finished"
+    shown = [f"{title} {result.final[name]:.4g}" for name, title in _HEADLINES if name in result.final]
+    return ", ".join([*shown, f"{result.steps:,} updates in {result.seconds:,.0f} s"])

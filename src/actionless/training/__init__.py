@@ -1,0 +1,1 @@
+"""The loops that train: from a log alone, and with an environment."""

@@ -1,0 +1,90 @@
+"""What a learner is worth on episodes it has not seen, measured without an environment."""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from actionless.data.log import Log
+from actionless.offline.learner import Batch, Metrics, OfflineLearner
+from actionless.offline.state_policy import PolicyModel
+from actionless.training.prepared import Preparation, Split, discounted_returns
+
+MOST_ROWS = 8192
+"""Rows measured on, taken evenly from all that are held out: enough for the second digit of an accuracy."""
+
+_NEGLIGIBLE = 0.05
+"""A return is complete where what lies beyond the recording would weigh at most this much."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The rows measured on; of the training data where nothing is held out."""
+
+    name: str
+    data: Batch
+    preparation: Preparation
+    data_return: float | None
+    """Mean discounted return of the log from such states on, for learners of values."""
+
+    @classmethod
+    def of(cls, preparation: Preparation, split: Split, discount: float | None) -> "HeldOut":
+        """Choose the rows and measure the log's own return."""
+        held_out = len(split.held_out) > 0
+        candidates = split.held_out if held_out else split.training
+        rows = candidates[np.linspace(0, len(candidates) - 1, min(len(candidates), MOST_ROWS)).astype(int)]
+        return cls(
+            name="heldout" if held_out else "train",
+            data=preparation.many_rows(rows).on_device(),
+            preparation=preparation,
+            data_return=None if discount is None else _mean_return(preparation.log, candidates, discount),
+        )
+
+    def measure(self, learner: OfflineLearner) -> dict[str, float]:
+        """Accuracy and error of the proposals; for learners of values, Q against the log's return."""
+        if learner.head == "action":
+            return {f"{self.name}/action_error": float(_action_error(learner, self.data))}
+        model = PolicyModel(learner.network, self.preparation.discretiser, learner.head, learner.temperature)
+        metrics = {f"{self.name}/{key}": float(value) for key, value in _proposals(model, self.data).items()}
+        if self.data_return is None:
+            return metrics
+        q = {key: float(value) * learner.value_scale for key, value in _values(model, self.data).items()}
+        over = q["q/mean"] - self.data_return
+        return metrics | q | {"q/data_return": self.data_return, "q/overestimation": over}
+
+
+@eqx.filter_jit
+def _proposals(model: PolicyModel, data: Batch) -> Metrics:
+    distance = jnp.abs(model.index(data.states).astype(jnp.int32) - data.deltas.astype(jnp.int32))
+    return {"accuracy": (distance == 0).mean(), "error": distance.sum(axis=1).astype(jnp.float32).mean()}
+
+
+@eqx.filter_jit
+def _values(model: PolicyModel, data: Batch) -> Metrics:
+    values = model.best_value(data.states)
+    return {"q/mean": values.mean(), "q/max": values.max()}
+
+
+@eqx.filter_jit
+def _action_error(learner: OfflineLearner, data: Batch) -> Float[Array, ""]:
+    assert data.actions is not None
+    return jnp.abs(learner.network(data.states).mean(axis=0) - data.actions).mean()
+
+
+def _mean_return(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> float:
+    """Over the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+    ends = np.asarray(log.ends[rows])
+    returns = discounted_returns(np.asarray(log.rewards[rows]), ends, discount)
+    complete = _is_complete(ends, np.asarray(log.terminals[rows]), discount)
+    return float(returns[complete].mean() if complete.any() else returns.mean())
+
+
+def _is_complete(
+    ends: Bool[np.ndarray, " rows"], terminals: Bool[np.ndarray, " rows"], discount: float
+) -> Bool[np.ndarray, " rows"]:
+    stops = np.flatnonzero(ends)
+    last = stops[np.searchsorted(stops, np.arange(len(ends)))]
+    left = last - np.arange(len(ends)) + 1
+    return terminals[last] | (discount**left <= _NEGLIGIBLE)

@@ -1,0 +1,151 @@
+"""The loop that learns from a log, the same for every learner.
+
+Update t depends on the learner before it, the seed and t, and on nothing else. Dispatches may therefore be
+as long as the machine likes, and a run may stop anywhere, without a bit of the result changing.
+"""
+
+import dataclasses
+import logging
+import time
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from actionless.data.log import Log
+from actionless.discretise import Discretiser
+from actionless.offline.learner import Batch, Metrics, OfflineLearner, Spec
+from actionless.offline.presets import create_learner
+from actionless.runs.engine import Advance, Task
+from actionless.training.heldout import HeldOut
+from actionless.training.options import OfflineConfig
+from actionless.training.prepared import Batches, Draw, HostBatches, Preparation, ResidentBatches, Split
+
+FIRST_ROW = 10
+"""Updates before the first row of metrics: a run shows within seconds that it works."""
+
+_BUFFER_BYTES = 64 * 2**20
+_SECONDS_PER_DISPATCH = 1.0
+
+_log = logging.getLogger("actionless")
+
+
+class Standing(NamedTuple):
+    """Where a run stands: the learner, and its metrics added up since the last row."""
+
+    learner: OfflineLearner
+    sums: Metrics
+    updates: Int[Array, ""]
+
+
+class OfflineTask(Task[Standing]):
+    """Pre-training on one log."""
+
+    score = "heldout/accuracy"
+    headline = ("loss", "heldout/accuracy", "heldout/error", "q/mean", "q/data_return")
+
+    def __init__(self, log: Log, config: OfflineConfig, seed: int):
+        self.steps = config.steps
+        self.config = config
+        self.discretiser = Discretiser.fit(
+            log.states, log.next_states, bins=config.bins, spacing=config.spacing, epsilon=config.epsilon
+        )
+        split = Split.by_episode(log, config.loop.held_out, seed)
+        preparation = Preparation(log, self.discretiser)
+        # XLA's own generator: it compiles in a quarter of the time of JAX's default, and draws faster.
+        self._initial_key, self._update_key = jax.random.split(jax.random.key(seed, impl="rbg"))
+        self._spec = Spec(log.state_dim, config.bins, None if log.actions is None else log.actions.shape[1])
+        self._batches = _batches(preparation, split, config, seed)
+        self._held_out = HeldOut.of(preparation, split, _discount(config))
+        self._pace = _Pace(self._batches.capacity)
+        if len(split.held_out) == 0:
+            _log.warning("nothing is held out%s: measured on training data", _why(log))
+
+    def begin(self) -> Standing:
+        """A learner that has learnt nothing."""
+        learner = eqx.filter_jit(create_learner)(self._spec, self.config.learner, self._initial_key)
+        example = jax.tree.map(lambda array: array[: self.config.batch_size], self._held_out.data)
+        _, metrics = jax.eval_shape(lambda: learner.update(example, self._update_key))
+        sums = {name: jnp.zeros(()) for name in metrics}
+        return Standing(learner, sums, jnp.zeros((), jnp.int32))
+
+    def advance(self, state: Standing, step: int) -> Advance[Standing]:
+        """About a second's worth of updates, up to the next row of metrics at most."""
+        row = self._next_row(step)
+        updates = min(self._pace.updates, row - step)
+        began = time.perf_counter()
+        batches = self._batches.of(step, updates)
+        after = _updated(state, batches, step, updates, self._update_key, self.config.batch_size)
+        jax.block_until_ready(after)
+        self._pace.record(updates, time.perf_counter() - began)
+        if step + updates < row:
+            return Advance(after, step + updates, {})
+        metrics = _means(after)
+        if row == FIRST_ROW or row % self.config.loop.evaluate_every == 0 or row == self.steps:
+            metrics |= self._held_out.measure(after.learner)
+        return Advance(_emptied(after), row, metrics)
+
+    def _next_row(self, step: int) -> int:
+        every = self.config.loop.log_every
+        row = FIRST_ROW if step < FIRST_ROW < every else (step // every + 1) * every
+        return min(row, self.steps)
+
+
+class _Pace:
+    """How many updates make a dispatch of about a second: Ctrl-C waits for no more than that."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._compiled = False
+        self.updates = min(most, FIRST_ROW)
+
+    def record(self, updates: int, seconds: float) -> None:
+        """The first dispatch says nothing: it compiles."""
+        if self._compiled:
+            self.updates = max(1, min(self._most, int(updates * _SECONDS_PER_DISPATCH / max(seconds, 1e-9))))
+        self._compiled = True
+
+
+@partial(jax.jit, static_argnums=5, donate_argnums=0)
+def _updated(
+    state: Standing, batches: Batch, step: Array | int, updates: Array | int, key: PRNGKeyArray, batch_size: int
+) -> Standing:
+    """The state after some updates. Their number is no part of the program, so that one is compiled for all."""
+
+    def update(i: Array, state: Standing) -> Standing:
+        batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
+        learner, metrics = state.learner.update(batch, jax.random.fold_in(key, step + i))
+        sums = {name: total + metrics[name] for name, total in state.sums.items()}
+        return Standing(learner, sums, state.updates + 1)
+
+    return jax.lax.fori_loop(0, updates, update, state)
+
+
+def _means(state: Standing) -> dict[str, float]:
+    return {name: float(total) / int(state.updates) for name, total in state.sums.items()}
+
+
+def _emptied(state: Standing) -> Standing:
+    return Standing(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
+
+
+def _batches(preparation: Preparation, split: Split, config: OfflineConfig, seed: int) -> Batches:
+    batch_bytes = config.batch_size * preparation.row_bytes
+    draw = Draw(len(split.training), config.batch_size, seed)
+    capacity = max(1, min(config.loop.log_every, _BUFFER_BYTES // batch_bytes))
+    if len(split.training) * preparation.row_bytes > config.loop.resident_gb * 1e9:
+        return HostBatches(preparation, split.training, draw, capacity)
+    data = preparation.many_rows(split.training).on_device()
+    return ResidentBatches(data, draw, capacity)
+
+
+def _discount(config: OfflineConfig) -> float | None:
+    """What learners of values have among their settings, and imitation has not."""
+    return dataclasses.asdict(config.learner).get("discount")
+
+
+def _why(log: Log) -> str:
+    return " of a single episode" if len(log.episode_stops) == 1 else ""

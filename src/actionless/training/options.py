@@ -1,0 +1,184 @@
+"""What `pretrain` takes, and what a run makes of it."""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from actionless.discretise import Spacing
+from actionless.errors import ActionlessError
+from actionless.offline.presets import SCALES, LearnerConfig, Method, ScaleName, preset
+from actionless.runs.sinks import SinkName
+
+
+@dataclass(frozen=True)
+class LearnerOptions:
+    """Departures from what method and scale set; None keeps it. Not every method knows every one."""
+
+    ensemble: int | None = None
+    """Number of networks."""
+    hidden: tuple[int, ...] | None = None
+    """Sizes of the hidden layers."""
+    learning_rate: float | None = None
+    """Step size of Adam."""
+    discount: float | None = None
+    """γ: what a reward one step later is worth."""
+    target_rate: float | None = None
+    """τ: how fast the target network follows."""
+    loss: Literal["mse", "huber"] | None = None
+    """Loss of the TD error."""
+    logits: Literal["utilities", "scaled"] | None = None
+    """Softmax and log-sum-exp of U_j, or of U_j / M."""
+    penalty_on: Literal["mean", "members"] | None = None
+    """Penalise the ensemble's mean utilities, or each member's own."""
+    target: Literal["mean", "min"] | None = None
+    """The TD target takes the mean or the minimum over members."""
+    mask_terminals: bool | None = None
+    """Stop the backup at terminals."""
+    reward_scale: float | None = None
+    """Rewards are multiplied by it inside the learner."""
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """How the loop works. All but `held_out` leave what is learnt untouched."""
+
+    held_out: float = 0.1
+    """Share of the episodes that is kept out of training and measured on."""
+    log_every: int = 100
+    """Updates between two rows of metrics.jsonl."""
+    evaluate_every: int = 1000
+    """Updates between two measurements on held-out episodes, a multiple of `log_every`."""
+    checkpoint_seconds: float = 30.0
+    """Least time between two checkpoints, which are taken at measurements."""
+    resident_gb: float = 2.0
+    """Up to this size a log is kept on the device; beyond, batches are gathered from the host. Same results."""
+
+
+@dataclass(frozen=True)
+class PretrainOptions:
+    """What to learn and for how long; None leaves it to the scale and, for alpha, to the log's name."""
+
+    method: Method = "oso-decqn"
+    """OSO-DecQN, the same without its penalty, or imitation of Δs, s', s' - s, or the action."""
+    scale: ScaleName = "cpu"
+    """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
+    alpha: float | None = None
+    """Weight of the conservative penalty; if not given, the paper's for its data sets."""
+    steps: int | None = None
+    """Number of updates."""
+    batch_size: int | None = None
+    """Transitions in each update."""
+    seed: int = 0
+    """Decides the initial weights, the held-out episodes and the order of the data."""
+    bins: int = 3
+    """Number of bins of each state variable's change."""
+    spacing: Spacing = "epsilon"
+    """Where bins begin: at ±epsilon, even over the range of changes, or at their quantiles."""
+    epsilon: float = 1e-4
+    """A change of at most this much, in units of a variable's spread, counts as `same`."""
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
+    loop: LoopOptions = field(default_factory=LoopOptions)
+
+
+@dataclass(frozen=True)
+class OfflineConfig:
+    """A run to the last detail, as its run.json holds it."""
+
+    method: Method
+    scale: ScaleName
+    steps: int
+    batch_size: int
+    bins: int
+    spacing: Spacing
+    epsilon: float
+    learner: LearnerConfig
+    loop: LoopOptions
+    sinks: tuple[SinkName, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for run.json."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "OfflineConfig":
+        """What `to_json` wrote."""
+        learner_type = type(preset(stored["method"], SCALES[stored["scale"]]))
+        learner = {**stored["learner"], "hidden": tuple(stored["learner"]["hidden"])}
+        parts = {
+            "learner": learner_type(**learner),
+            "loop": LoopOptions(**stored["loop"]),
+            "sinks": tuple(stored["sinks"]),
+        }
+        return cls(**{**stored, **parts})
+
+
+def check_options(options: PretrainOptions) -> None:
+    """Refuse what cannot work, before any data is read."""
+    _learner_config(options, log_name="")
+    loop = options.loop
+    _at_least_one(
+        steps=options.steps, batch_size=options.batch_size, log_every=loop.log_every, evaluate_every=loop.evaluate_every
+    )
+    if not 0 <= options.seed < 2**32:
+        raise ActionlessError(f"seed={options.seed}: choose between 0 and {2**32 - 1}")
+    if loop.evaluate_every % loop.log_every:
+        raise ActionlessError(
+            f"evaluate_every={loop.evaluate_every}: choose a multiple of log_every, which is {loop.log_every}"
+        )
+    if not 0 <= loop.held_out < 1:
+        raise ActionlessError(f"held_out={loop.held_out}: choose a share of the episodes from 0 to below 1")
+
+
+def resolve(options: PretrainOptions, log_name: str, sinks: tuple[SinkName, ...] = ()) -> OfflineConfig:
+    """Options with the gaps filled in by the scale and the log's name."""
+    scale = SCALES[options.scale]
+    return OfflineConfig(
+        method=options.method,
+        scale=options.scale,
+        steps=scale.steps if options.steps is None else options.steps,
+        batch_size=scale.batch_size if options.batch_size is None else options.batch_size,
+        bins=options.bins,
+        spacing=options.spacing,
+        epsilon=options.epsilon,
+        learner=_learner_config(options, log_name),
+        loop=options.loop,
+        sinks=sinks,
+    )
+
+
+def _learner_config(options: PretrainOptions, log_name: str) -> LearnerConfig:
+    base = preset(options.method, SCALES[options.scale], log_name)
+    departures = {"alpha": options.alpha, **dataclasses.asdict(options.learner)}
+    given = {name: value for name, value in departures.items() if value is not None}
+    known = {config_field.name for config_field in dataclasses.fields(base)} - _set_by_method(options.method)
+    if foreign := sorted(given.keys() - known):
+        raise ActionlessError(
+            f"{foreign[0]}: not an option of {options.method}, which knows {', '.join(sorted(known))}"
+        )
+    _require_sound(given)
+    return dataclasses.replace(base, **given)
+
+
+def _set_by_method(method: Method) -> set[str]:
+    return {"oso-decqn": set[str](), "decqn": {"alpha"}}.get(method, {"target"})
+
+
+def _require_sound(given: dict[str, Any]) -> None:
+    for name in ("alpha", "learning_rate", "target_rate", "discount", "reward_scale"):
+        value = given.get(name, 0.0)
+        if not (math.isfinite(value) and value >= 0):
+            raise ActionlessError(f"{name}={value}: choose a finite number of at least 0")
+    for name in ("discount", "target_rate"):
+        if given.get(name, 0.0) > 1:
+            raise ActionlessError(f"{name}={given[name]}: choose at most 1")
+    if given.get("reward_scale") == 0:
+        raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
+    _at_least_one(ensemble=given.get("ensemble"))
+    _at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
+
+
+def _at_least_one(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ActionlessError(f"{name}={count}: choose at least 1")

@@ -1,0 +1,179 @@
+"""A log made ready to learn from: split by episode, normalised, discretised; on the device or on the host."""
+
+import abc
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Int8
+
+from actionless.data.log import Log
+from actionless.discretise import Discretiser, blocks
+from actionless.offline.learner import Batch
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on and rows held out, each in the order of the log; no episode is in both."""
+
+    training: Int[np.ndarray, " training"]
+    held_out: Int[np.ndarray, " held_out"]
+
+    @classmethod
+    def by_episode(cls, log: Log, share: float, seed: int) -> "Split":
+        """Hold out a share of the episodes, at least one; nothing where there is but one episode."""
+        episodes = len(log.episode_stops)
+        count = 0 if share == 0 else max(1, round(share * episodes))
+        chosen = np.zeros(episodes, bool)
+        chosen[np.random.default_rng(seed).permutation(episodes)[: min(count, episodes - 1)]] = True
+        held_out = np.repeat(chosen, log.episode_lengths)
+        return cls(np.flatnonzero(~held_out), np.flatnonzero(held_out))
+
+
+class Rows(eqx.Module):
+    """Transitions as a learner sees them, still in NumPy."""
+
+    states: Float32[np.ndarray, "rows dim"]
+    next_states: Float32[np.ndarray, "rows dim"]
+    rewards: Float32[np.ndarray, " rows"]
+    masks: Float32[np.ndarray, " rows"]
+    deltas: Int8[np.ndarray, "rows dim"]
+    actions: Float32[np.ndarray, "rows actions"] | None = None
+
+    def on_device(self) -> Batch:
+        """The same in JAX."""
+        return Batch(
+            states=jnp.asarray(self.states),
+            next_states=jnp.asarray(self.next_states),
+            rewards=jnp.asarray(self.rewards),
+            masks=jnp.asarray(self.masks),
+            deltas=jnp.asarray(self.deltas),
+            actions=None if self.actions is None else jnp.asarray(self.actions),
+        )
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How rows of a log become what a learner sees: each row by itself, so any subset has the same bits."""
+
+    log: Log
+    discretiser: Discretiser
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of one prepared transition."""
+        actions = 0 if self.log.actions is None else self.log.actions.shape[1]
+        return 9 * self.log.state_dim + 8 + 4 * actions
+
+    def rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
+        """Prepare these rows of the log."""
+        log, discretiser = self.log, self.discretiser
+        states, next_states = np.asarray(log.states[chosen]), np.asarray(log.next_states[chosen])
+        return Rows(
+            states=_float32(discretiser.normaliser.normalise(states)),
+            next_states=_float32(discretiser.normaliser.normalise(next_states)),
+            rewards=_float32(log.rewards[chosen]),
+            masks=_float32(~log.terminals[chosen]),
+            deltas=discretiser.index(discretiser.difference(states, next_states)),
+            actions=None if log.actions is None else _float32(log.actions[chosen]),
+        )
+
+    def many_rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
+        """Prepare rows block by block: no second copy of them all in the log's own precision."""
+        whole = jax.tree.map(
+            lambda array: np.empty((len(chosen), *array.shape[1:]), array.dtype), self.rows(chosen[:1])
+        )
+        for block in blocks(len(chosen), self.log.state_dim):
+            for target, part in zip(jax.tree.leaves(whole), jax.tree.leaves(self.rows(chosen[block])), strict=True):
+                target[block] = part
+        return whole
+
+    def anywhere(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
+        """Prepare rows in any order, reading a memory map from front to back."""
+        order = np.argsort(chosen, kind="stable")
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return jax.tree.map(lambda array: array[back], self.rows(chosen[order]))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which rows each update learns from: decided by the seed and the update's number, nothing else."""
+
+    rows: int
+    batch_size: int
+    seed: int
+
+    def indices(self, step: int, updates: int) -> Int[np.ndarray, " drawn"]:
+        """Those of the `updates` updates after `step`, one behind the other."""
+        return np.concatenate([self._of(step + i) for i in range(updates)])
+
+    def _of(self, step: int) -> Int[np.ndarray, " batch"]:
+        # Philox starts anywhere at once, on the host, with the same numbers on every device and version of JAX.
+        generator = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, step]))
+        return generator.integers(0, self.rows, self.batch_size, dtype=np.int32)
+
+
+class Batches(abc.ABC):
+    """The batches of every update."""
+
+    capacity: int
+    """Updates that one call can serve."""
+
+    @abc.abstractmethod
+    def of(self, step: int, updates: int) -> Batch:
+        """Batches of the updates after `step`, one behind the other, filled up to `capacity` with anything."""
+
+
+@dataclass(frozen=True)
+class ResidentBatches(Batches):
+    """Gathered on the device from the whole training data."""
+
+    data: Batch
+    draw: Draw
+    capacity: int
+
+    def of(self, step: int, updates: int) -> Batch:
+        """One program gathers for any number of updates: it always fills the buffer."""
+        return _gathered(self.data, _padded(self.draw.indices(step, updates), self.capacity * self.draw.batch_size))
+
+
+@dataclass(frozen=True)
+class HostBatches(Batches):
+    """Gathered from a log that may be memory-mapped."""
+
+    preparation: Preparation
+    training: Int[np.ndarray, " training"]
+    draw: Draw
+    capacity: int
+
+    def of(self, step: int, updates: int) -> Batch:
+        """Only the rows that are needed are read."""
+        rows = self.preparation.anywhere(self.training[self.draw.indices(step, updates)])
+        return jax.tree.map(lambda array: _padded(array, self.capacity * self.draw.batch_size), rows).on_device()
+
+
+@jax.jit
+def _gathered(data: Batch, indices: Int[Array, " drawn"]) -> Batch:
+    return jax.tree.map(lambda array: array[indices], data)
+
+
+def discounted_returns(
+    rewards: Float[np.ndarray, " rows"], ends: np.ndarray, discount: float
+) -> Float[np.ndarray, " rows"]:
+    """What was still to come at each row of whole episodes, as far as they were recorded."""
+    returns, ahead = np.empty(len(rewards)), 0.0
+    for row in range(len(rewards) - 1, -1, -1):
+        ahead = float(rewards[row]) + (0.0 if ends[row] else discount * ahead)
+        returns[row] = ahead
+    return returns
+
+
+def _float32(array: np.ndarray) -> Float32[np.ndarray, "..."]:
+    return np.asarray(array).astype(np.float32)
+
+
+def _padded(array: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])

@@ -1,0 +1,219 @@
+"""From a log to a state policy, in a run directory that can be gone on with."""
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actionless.data.log import Log
+from actionless.data.options import ReadOptions
+from actionless.data.read import MINARI_PREFIX, read_with
+from actionless.discretise import Spacing
+from actionless.errors import ActionlessError
+from actionless.offline.presets import Method, ScaleName
+from actionless.offline.state_policy import ActionPolicy, StatePolicy
+from actionless.runs.directory import Manifest, Run, read_manifest, require_free
+from actionless.runs.engine import drive
+from actionless.runs.sinks import SinkName
+from actionless.training.offline import OfflineTask
+from actionless.training.options import (
+    LearnerOptions,
+    LoopOptions,
+    OfflineConfig,
+    PretrainOptions,
+    check_options,
+    resolve,
+)
+
+Policy = StatePolicy | ActionPolicy
+
+POLICY = "policy"
+"""Where in a run directory its policy is saved."""
+
+_log = logging.getLogger("actionless")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What to read again when a run is gone on with."""
+
+    data: tuple[str, ...]
+    read: ReadOptions
+
+    @classmethod
+    def of(cls, data: str | Path | Sequence[str | Path], read: ReadOptions) -> "Origin":
+        """With absolute paths, so that it holds from any working directory."""
+        parts = [data] if isinstance(data, str | Path) else list(data)
+        return cls(tuple(_absolute(str(part)) for part in parts), read)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Origin":
+        """What `dataclasses.asdict` made of it."""
+        options: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored["read"].items()
+        }
+        return cls(tuple(stored["data"]), ReadOptions(**options))
+
+
+def pretrain(
+    data: Log | str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    method: Method = "oso-decqn",
+    scale: ScaleName = "cpu",
+    alpha: float | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    bins: int = 3,
+    spacing: Spacing = "epsilon",
+    epsilon: float = 1e-4,
+    learner: LearnerOptions | None = None,
+    loop: LoopOptions | None = None,
+    read: ReadOptions | None = None,
+    overwrite: bool = False,
+    sinks: Sequence[SinkName] = (),
+) -> Policy:
+    """Learn a state policy from a log and write the run to `out`; see `PretrainOptions` for each option.
+
+        policy = actionless.pretrain("hopper_medium-v2.hdf5", "runs/hopper", scale="smoke")
+        policy.propose(states)
+
+    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions.
+    """
+    options = PretrainOptions(
+        method=method,
+        scale=scale,
+        alpha=alpha,
+        steps=steps,
+        batch_size=batch_size,
+        seed=seed,
+        bins=bins,
+        spacing=spacing,
+        epsilon=epsilon,
+        learner=learner or LearnerOptions(),
+        loop=loop or LoopOptions(),
+    )
+    out, read = Path(out), read or ReadOptions()
+    require_free(out, overwrite=overwrite)
+    check_options(options)
+    if isinstance(data, Log):
+        return pretrain_log(data, out, options, None, overwrite=overwrite, sinks=sinks)
+    check_actions(options.method, read)
+    log = read_with(data, read)
+    return pretrain_log(log, out, options, Origin.of(data, read), overwrite=overwrite, sinks=sinks)
+
+
+def pretrain_log(
+    log: Log,
+    out: Path,
+    options: PretrainOptions,
+    origin: Origin | None,
+    *,
+    overwrite: bool = False,
+    sinks: Sequence[SinkName] = (),
+) -> Policy:
+    """The same with the log at hand; without its `origin` the run can only be gone on with from Python."""
+    config = resolve(options, log.name, tuple(sinks))
+    require_actions_to_match(log, config.method)
+    task = OfflineTask(log, config, options.seed)
+    manifest = Manifest("pretrain", config.to_json(), options.seed, described(log, origin))
+    with Run.create(out, manifest, overwrite=overwrite) as run:
+        return _work(run, task, log)
+
+
+def resume(run: str | Path, log: Log | None = None) -> Policy:
+    """Go on with a run that stopped, on its log read again or on the one given; a finished run gives its policy."""
+    with Run.open(Path(run)) as opened:
+        config = OfflineConfig.from_json(opened.manifest.config)
+        if opened.result() is not None:
+            _log.warning("%s is finished already", run)
+            return load_policy(opened.path)
+        log = _read_again(opened) if log is None else log
+        _require_same(log, opened)
+        return _work(opened, OfflineTask(log, config, opened.manifest.seed), log)
+
+
+def load_policy(run: str | Path) -> Policy:
+    """The policy that a finished run saved."""
+    run = Path(run)
+    config = read_manifest(run).config
+    return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run / POLICY)
+
+
+def check_actions(method: Method, read: ReadOptions) -> None:
+    """Only bc-action reads actions, and says so."""
+    if read.with_actions and method != "bc-action":
+        raise ActionlessError(f"{method} learns without actions: leave out --with-actions (with_actions=True)")
+    if method == "bc-action" and not read.with_actions:
+        raise ActionlessError("bc-action imitates actions: ask for them with --with-actions (with_actions=True)")
+
+
+def require_actions_to_match(log: Log, method: Method) -> None:
+    """The log as read has actions if and only if bc-action is to learn from it."""
+    if log.actions is not None and method != "bc-action":
+        raise ActionlessError(f"{log.source.path}: read with its actions, and {method} learns without: read it without")
+    if log.actions is None and method == "bc-action":
+        raise ActionlessError(
+            f"{log.source.path}: bc-action imitates actions, and none were read: read it with_actions"
+        )
+
+
+def described(log: Log, origin: Origin | None) -> dict[str, Any]:
+    """What run.json says of the log."""
+    return {
+        "fingerprint": log.fingerprint,
+        "path": log.source.path,
+        "format": log.source.format,
+        "read": list(log.source.read),
+        "transitions": len(log),
+        "episodes": len(log.episode_stops),
+        "bytes": log.states.nbytes + log.next_states.nbytes,
+        "origin": None if origin is None else dataclasses.asdict(origin),
+    }
+
+
+def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
+    outcome = drive(
+        run,
+        task,
+        checkpoint_every=task.config.loop.evaluate_every,
+        checkpoint_seconds=task.config.loop.checkpoint_seconds,
+        sinks=task.config.sinks,
+    )
+    kind = ActionPolicy if outcome.state.learner.head == "action" else StatePolicy
+    provenance = dataclasses.asdict(run.manifest)
+    policy = kind.of(
+        outcome.state.learner,
+        task.discretiser,
+        method=task.config.method,
+        state_names=log.state_names,
+        provenance=provenance,
+    )
+    policy.save(run.path / POLICY)
+    run.finish(outcome.result)
+    return policy
+
+
+def _read_again(run: Run) -> Log:
+    origin = run.manifest.data["origin"]
+    if origin is None:
+        raise ActionlessError(
+            f"{run.path}: its log was handed over from Python: `actionless.resume('{run.path}', log)` goes on with it"
+        )
+    restored = Origin.from_json(origin)
+    return read_with(restored.data, restored.read)
+
+
+def _require_same(log: Log, run: Run) -> None:
+    if log.fingerprint != run.manifest.data["fingerprint"]:
+        raise ActionlessError(
+            f"{log.source.path}: the log has changed since {run.path} began (fingerprint {log.fingerprint[:16]}, was "
+            f"{run.manifest.data['fingerprint'][:16]}): restore it, or start a new run"
+        )
+
+
+def _absolute(part: str) -> str:
+    return part if part.startswith(MINARI_PREFIX) else str(Path(part).absolute())
