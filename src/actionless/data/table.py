@@ -19,7 +19,7 @@ from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
 from actionless.data.store import LogArrays, Store
 from actionless.data.table_columns import TableColumns, choose_columns, require_columns, with_settings_file
-from actionless.data.table_files import TableFile
+from actionless.data.table_files import DataType, TableFile
 from actionless.data.table_keys import Places, read_keys
 from actionless.data.table_order import order_rows
 from actionless.errors import ActionlessError
@@ -157,17 +157,16 @@ class _Filler:
 
     def _require_aligned_rewards(self, episodes: int) -> None:
         """The end of each episode where the reward is missing tells which step rewards belong to."""
-        needed, unread, other = (
-            (self.last_missing, self.first_missing, "leaving")
-            if self.arriving
-            else (self.first_missing, self.last_missing, "arriving")
-        )
+        needed, unread = self.first_missing, self.last_missing
+        end, step, flag = "first", "arriving at", "arriving"
+        if self.arriving:
+            needed, unread = unread, needed
+            end, step, flag = "last", "leaving", "leaving"
         if needed >= _MISALIGNED_SHARE * episodes and unread <= (1 - _MISALIGNED_SHARE) * episodes:
-            end = "last" if self.arriving else "first"
             raise ActionlessError(
                 f"{self.places.files[0].path}: the reward column '{self.columns.reward}' is empty in the {end} row of "
-                f"{needed:,} of {episodes:,} episodes, so a row's reward is for the step {other} its state; "
-                f"read with --reward-at {other}"
+                f"{needed:,} of {episodes:,} episodes, so a row's reward is for the step {step} its state; "
+                f"read with --reward-at {flag}"
             )
 
     def _check(self, names: Sequence[str]) -> FiniteCheck:
@@ -185,5 +184,5 @@ def _matrix(block: pl.DataFrame, names: Sequence[str], dtype: np.dtype) -> Float
     return matrix
 
 
-def _polars_type(dtype: np.dtype) -> pl.DataType:
+def _polars_type(dtype: np.dtype) -> DataType:
     return pl.Float32() if dtype == np.float32 else pl.Float64()

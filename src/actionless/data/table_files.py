@@ -4,13 +4,19 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from actionless.data import table_csv
 from actionless.data.log import BLOCK_BYTES
 from actionless.errors import ActionlessError, first_line
+
+if TYPE_CHECKING:
+    from polars import DataType
+else:
+    # A class of Polars calls itself by another name than Python does, which run-time type checkers refuse.
+    DataType = object
 
 Kind = Literal["parquet", "csv", "arrow"]
 _TITLES: dict[Kind, str] = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
@@ -28,7 +34,7 @@ class TableFile:
     kind: Kind
 
     @cached_property
-    def schema(self) -> dict[str, pl.DataType]:
+    def schema(self) -> dict[str, DataType]:
         """The columns and their types; in a CSV, the types that its first rows suggest."""
         return self._collected(lambda: dict(self._scan({}).collect_schema()))
 
@@ -56,9 +62,10 @@ class TableFile:
 
     def has_rows(self) -> bool:
         """Whether there is anything below the header."""
-        return self._collected(lambda: self._scan({}).select(pl.first()).head(1).collect().height > 0)
+        name = next(iter(self.schema))
+        return self._collected(lambda: self._scan({name: pl.String()}).select(name).head(1).collect().height > 0)
 
-    def blocks(self, wanted: Mapping[str, pl.DataType]) -> Iterator[pl.DataFrame]:
+    def blocks(self, wanted: Mapping[str, DataType]) -> Iterator[pl.DataFrame]:
         """The rows of these columns, in order, as these types, in blocks of a few tens of megabytes."""
         size = min(_SLICE_ROWS, max(1, _SLICE_BYTES // (8 * len(wanted))))
         columns = [pl.col(name).cast(dtype) for name, dtype in wanted.items()]
@@ -82,7 +89,7 @@ class TableFile:
             return f"line {table_csv.line_of(self.path, self.separator, row)}"
         return f"row {row} (counting from 0)"
 
-    def _scan(self, wanted: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    def _scan(self, wanted: Mapping[str, DataType]) -> pl.LazyFrame:
         # No globbing: brackets in a file's name are part of its name.
         if self.kind == "parquet":
             return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
@@ -98,7 +105,7 @@ class TableFile:
             glob=False,
         )
 
-    def _cell_type(self, name: str, wanted: pl.DataType) -> pl.DataType:
+    def _cell_type(self, name: str, wanted: DataType) -> DataType:
         """How to parse the cells of a CSV column: `true` is no number until it has been read."""
         truth = wanted.is_numeric() and self.schema[name] == pl.Boolean
         return self.schema[name] if truth or wanted.is_temporal() else wanted

@@ -8,7 +8,7 @@ import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.table_columns import TableColumns
-from actionless.data.table_files import TableFile
+from actionless.data.table_files import DataType, TableFile
 from actionless.errors import ActionlessError
 
 _UNITS = ("ms", "us", "ns")
@@ -45,7 +45,7 @@ class Keys:
     places: Places
     episodes: Int[np.ndarray, "rows"]
     times: Shaped[np.ndarray, "rows"] | None
-    time_type: pl.DataType | None
+    time_type: DataType | None
     terminals: Bool[np.ndarray, "rows"] | None
 
 
@@ -58,7 +58,7 @@ def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
     numbers: dict[object, int] = {}
     episodes, times, terminals, starts = [], [], [], [0]
     for index, file in enumerate(files):
-        wanted: dict[str, pl.DataType] = {}
+        wanted: dict[str, DataType] = {}
         if episode is not None:
             wanted[episode] = _episode_type(file, episode)
         if time is not None:
@@ -115,7 +115,7 @@ def _require_present(file: TableFile, row: int, values: pl.Series, role: str) ->
         )
 
 
-def _episode_type(file: TableFile, column: str) -> pl.DataType:
+def _episode_type(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if dtype.is_nested() or dtype == pl.Object:
         raise ActionlessError(f"{file.path}: the episode column '{column}' is {dtype}; a number or a text is needed")
@@ -123,7 +123,7 @@ def _episode_type(file: TableFile, column: str) -> pl.DataType:
     return pl.String() if file.kind == "csv" or dtype in (pl.Categorical, pl.Enum) else dtype
 
 
-def _terminal_type(file: TableFile, column: str) -> pl.DataType:
+def _terminal_type(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if file.kind != "csv" and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
         raise ActionlessError(
@@ -132,7 +132,7 @@ def _terminal_type(file: TableFile, column: str) -> pl.DataType:
     return pl.Float64()
 
 
-def _time_types(files: Sequence[TableFile], column: str) -> list[pl.DataType]:
+def _time_types(files: Sequence[TableFile], column: str) -> list[DataType]:
     """How to read each file's time so that times of different files compare."""
     found = [_require_time(file, column) for file in files]
     _require_one_type(
@@ -150,7 +150,7 @@ def _time_types(files: Sequence[TableFile], column: str) -> list[pl.DataType]:
     ]
 
 
-def _require_time(file: TableFile, column: str) -> pl.DataType:
+def _require_time(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if dtype.is_numeric() or isinstance(dtype, pl.Date | pl.Datetime | pl.Duration):
         return dtype

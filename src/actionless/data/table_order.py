@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int, Shaped
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
 from actionless.data.table_columns import TableColumns
+from actionless.data.table_files import DataType
 from actionless.data.table_keys import Keys, Places
 from actionless.errors import ActionlessError
 
@@ -119,7 +120,7 @@ def _split_at_gaps(
     columns: TableColumns,
     options: ReadOptions,
     times: Shaped[np.ndarray, "rows"],
-    time_type: pl.DataType | None,
+    time_type: DataType | None,
     last: Bool[np.ndarray, "rows"],
 ) -> list[str]:
     """Mark the row before each gap as the last of its episode, unless gaps are kept; say what was found."""
@@ -128,7 +129,9 @@ def _split_at_gaps(
     if not len(within):
         return []
     # Where nine of ten steps are alike, the median is one of them.
-    usual = float(np.median(within, overwrite_input=True))
+    middle = (len(within) - 1) // 2
+    within.partition(middle)
+    usual = float(within[middle])
     regular = float((np.abs(within - usual) <= _STEP_TOLERANCE * usual).mean())
     if regular < _REGULAR_SHARE:
         return [
@@ -147,8 +150,9 @@ def _split_at_gaps(
     )
     row = finder.first(before + 1)
     return [
-        f"time column '{columns.time}': {_counted(len(before), 'gap')} longer than 1.5 steps of {_spoken(usual, time_type)}, "
-        f"the first before {finder.places.within(row)} of {finder.places.file(row).path}: {outcome}"
+        f"time column '{columns.time}': {_counted(len(before), 'gap')} longer than 1.5 steps of "
+        f"{_spoken(usual, time_type)}, the first before {finder.places.within(row)} of "
+        f"{finder.places.file(row).path}: {outcome}"
     ]
 
 
@@ -156,7 +160,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count > 1 else ''}"
 
 
-def _spoken(step: float, dtype: pl.DataType | None) -> str:
+def _spoken(step: float, dtype: DataType | None) -> str:
     if isinstance(dtype, pl.Date):
         return str(datetime.timedelta(days=step))
     if isinstance(dtype, pl.Datetime | pl.Duration):
