@@ -390,6 +390,24 @@ def test_times_of_files_with_different_units_compare(tmp_path):
     assert log.warnings == ()
 
 
+def test_csv_times_with_a_zone(tmp_path):
+    path = tmp_path / "log.csv"
+    # Half past two comes twice on this night; with the offset it is an hour later.
+    path.write_text(
+        "t,x,y,r\n2024-10-27T02:30:00+02:00,1,0,0\n2024-10-27T02:30:00+01:00,2,0,0\n2024-10-27T03:30:00+01:00,3,0,0\n"
+    )
+    log = read(path, time_column="t", **BASIC)
+    assert log.states[:, 0].tolist() == [1, 2]
+    assert not any("time column" in text for text in log.warnings)
+
+
+def test_whole_number_keys_of_any_width_are_one_type(tmp_path):
+    frame = pl.DataFrame(TWO_EPISODES).with_columns(e=pl.Series([1, 1, 1, 2, 2]))
+    first = write(tmp_path / "1.parquet", frame[[0, 3]].cast({"e": pl.UInt8, "t": pl.Int8}))
+    second = write(tmp_path / "2.parquet", frame[[1, 2, 4]])
+    assert read(first, second, **KEYED).states[:, 0].tolist() == [1, 2, 10]
+
+
 def test_a_file_without_rows_among_others(tmp_path):
     first = write(tmp_path / "1.csv", TWO_EPISODES)
     second = tmp_path / "2.csv"
@@ -436,10 +454,11 @@ def test_many_blocks_read_as_one(tmp_path, monkeypatch):
         }
     )
     whole = read(write(tmp_path / "whole.parquet", frame), **KEYED)
-    monkeypatch.setattr("actionless.data.table_files._SLICE_ROWS", 64)
     frame.write_parquet(tmp_path / "log.parquet", row_group_size=100)
-    for path in (tmp_path / "log.parquet", write(tmp_path / "log.csv", frame), write(tmp_path / "log.arrow", frame)):
-        assert read(path, **KEYED).fingerprint == whole.fingerprint
+    files = (tmp_path / "log.parquet", write(tmp_path / "log.csv", frame), write(tmp_path / "log.arrow", frame))
+    for rows in (64, 100, 1000):
+        monkeypatch.setattr("actionless.data.table_files._SLICE_ROWS", rows)
+        assert {read(file, **KEYED).fingerprint for file in files} == {whole.fingerprint}
 
 
 FLOATS = st.floats(-1e9, 1e9, width=32)

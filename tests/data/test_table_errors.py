@@ -370,7 +370,7 @@ class TestOrder:
         first = table(tmp_path / "1.parquet")
         second = table(tmp_path / "2.parquet", e=[1, 1, 1, 2, 2])
         assert error(first, second, **KEYED) == (
-            f"{second}: the episode column 'e' is Int64 here, but String in {first}; write both as the same type"
+            f"{second}: the episode column 'e' is whole number here, but String in {first}; write both as the same type"
         )
         third = table(tmp_path / "3.parquet", t=pl.Series([0, 1, 2, 0, 1]).cast(pl.Date))
         assert error(first, third, **KEYED) == (

@@ -81,7 +81,8 @@ class TableFile:
         while block is None or block.height == size:
             block = self._collected(lambda start=start: lazy.slice(start, size).collect())
             start += size
-            yield block
+            if block.height:
+                yield block
 
     def place(self, row: int) -> str:
         """How people find a row of this file."""

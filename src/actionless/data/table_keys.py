@@ -54,7 +54,9 @@ def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
     episode, time, terminal = columns.episode, columns.time, columns.terminal
     time_types = [] if time is None else _time_types(files, time)
     if episode is not None:
-        _require_one_type(files, episode, "episode", [str(_episode_type(file, episode)) for file in files])
+        types = [_episode_type(file, episode) for file in files]
+        names = ["whole number" if dtype.is_integer() else str(dtype) for dtype in types]
+        _require_one_type(files, episode, "episode", names)
     numbers: dict[object, int] = {}
     episodes, times, terminals, starts = [], [], [], [0]
     for index, file in enumerate(files):
