@@ -3,12 +3,14 @@
 Weights and biases start uniform in ±1/√inputs, as PyTorch's linear layers do.
 """
 
+import functools
 from collections.abc import Sequence
 from itertools import pairwise
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
@@ -21,16 +23,7 @@ class Ensemble(eqx.Module):
     @classmethod
     def create(cls, members: int, sizes: Sequence[int], key: PRNGKeyArray) -> "Ensemble":
         """`members` networks whose layers have `sizes`: inputs, hidden layers, outputs."""
-        shapes = list(pairwise(sizes))
-        keys = jax.random.split(key, (len(shapes), 2))
-        return cls(
-            weights=tuple(
-                _uniform(k, (members, *shape), shape[0]) for k, shape in zip(keys[:, 0], shapes, strict=True)
-            ),
-            biases=tuple(
-                _uniform(k, (members, 1, shape[1]), shape[0]) for k, shape in zip(keys[:, 1], shapes, strict=True)
-            ),
-        )
+        return _initial(key, members, tuple(sizes))
 
     @property
     def members(self) -> int:
@@ -62,9 +55,18 @@ class MLP(eqx.Module):
         return self.ensemble(inputs)[0]
 
 
-def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
-    bound = inputs**-0.5
-    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _initial(key: PRNGKeyArray, members: int, sizes: tuple[int, ...]) -> Ensemble:
+    # One draw for everything: XLA takes seconds to compile a draw for every layer.
+    layers = list(pairwise(sizes))
+    widths = [members * (inputs + 1) * outputs for inputs, outputs in layers]
+    draw = jax.random.uniform(key, (sum(widths),), minval=-1.0, maxval=1.0)
+    pieces = jnp.split(draw, np.cumsum(widths)[:-1])
+    stacked = [
+        piece.reshape(members, inputs + 1, outputs) * inputs**-0.5
+        for piece, (inputs, outputs) in zip(pieces, layers, strict=True)
+    ]
+    return Ensemble(weights=tuple(s[:, :-1] for s in stacked), biases=tuple(s[:, -1:] for s in stacked))
 
 
 @jax.custom_vjp

@@ -171,6 +171,21 @@ OTHERWISE = dataclasses.replace(
 )
 
 
+@eqx.filter_jit
+def td_target(learner, batch, key):
+    return learner.td_target(batch, key)
+
+
+@eqx.filter_jit
+def gradient_of(learner, batch, target):
+    return eqx.filter_grad(learner.loss, has_aux=True)(learner.network, batch, target)
+
+
+@eqx.filter_jit
+def update(learner, batch, key):
+    return learner.update(batch, key)
+
+
 @pytest.mark.parametrize("config", [BY_DEFAULT, OTHERWISE], ids=["default", "every-other-choice"])
 def test_updates_equal_a_plain_numpy_version(config):
     spec = Spec(2, 3)
@@ -178,12 +193,12 @@ def test_updates_equal_a_plain_numpy_version(config):
     plain = PlainNumpy(learner)
     for step in range(3):
         batch, key = random_batch(step, rows=6, spec=spec), jax.random.key(10 + step)
-        target = learner.td_target(batch, key)
+        target = td_target(learner, batch, key)
         np.testing.assert_allclose(target, plain.td_target(batch, key), rtol=1e-4, atol=1e-5)
         expected_loss = plain.loss(plain.parameters, batch, np.asarray(target))
-        gradient, metrics = eqx.filter_grad(learner.loss, has_aux=True)(learner.network, batch, target)
+        gradient, metrics = gradient_of(learner, batch, target)
         np.testing.assert_allclose(metrics["loss"], expected_loss, rtol=1e-4)
-        learner, _ = learner.update(batch, key)
+        learner, _ = update(learner, batch, key)
         for ours, theirs in zip((*gradient.weights, *gradient.biases), plain.update(batch, key), strict=True):
             np.testing.assert_allclose(ours, theirs, atol=2e-5)
         for network, parameters in ((learner.network, plain.parameters), (learner.target_network, plain.target)):

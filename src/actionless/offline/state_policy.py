@@ -118,9 +118,9 @@ class StatePolicy:
         if self.model.head != "utilities":
             raise ActionlessError(f"{self.method} learns no values: pre-train with oso-decqn or decqn")
         if delta is None:
-            return self._compute(_best_value, states) * np.float32(self.value_scale)
+            return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
         index = self.model.discretiser.index_of(delta).astype(np.int32)
-        return self._compute(_value, states, index) * np.float32(self.value_scale)
+        return np.asarray(self._compute(_value, states, index) * np.float32(self.value_scale))
 
     def save(self, directory: str | Path) -> None:
         """Write the policy so that it loads without the log."""
@@ -250,7 +250,7 @@ def _by_rows(function: Callable[..., Array], model: eqx.Module, *arrays: np.ndar
         padded = [np.concatenate([a, np.zeros((size - count, a.shape[1]), a.dtype)]) for a in block]
         parts.append(np.asarray(function(model, *padded))[:count])
     result = np.concatenate(parts)
-    return result.reshape(*leading, *result.shape[1:])
+    return result.reshape((*leading, *result.shape[1:]))
 
 
 def _normaliser_arrays(normaliser: Normaliser) -> dict[str, np.ndarray]:
