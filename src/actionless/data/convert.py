@@ -239,7 +239,10 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
                 "state_names": list(log.state_names),
             }
         )
+        # Minari measures the whole folder after every episode, which takes far longer than to write it.
+        measure, data.get_size = data.get_size, lambda: 0.0
         data.update_episodes(_minari_episodes(log))
+        data.update_metadata({"dataset_size": measure()})
         namespace = parse_dataset_id(dataset_id)[0]
         if namespace is not None and namespace not in list_local_namespaces():
             create_namespace(namespace)
