@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import actionless
 from actionless.data.minari import minari_files, minari_root, read_minari
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
@@ -223,6 +224,20 @@ def test_a_log_above_the_memory_limit_is_memory_mapped(storage):
     mapped = read(memory_limit=0)
     assert mapped.memory_mapped
     assert mapped.fingerprint == read().fingerprint
+
+
+def test_the_cache_tells_data_sets_apart_and_notices_a_change(root, monkeypatch):
+    monkeypatch.setenv("ACTIONLESS_CACHE", str(root / ".cache"))
+    rows = np.zeros((3, 2), np.float32)
+    for name, value in (("test/zero-v0", 0), ("test/one-v0", 1)):
+        write([episode(rows + value)], name=name)
+    logs = [actionless.read(f"minari:test/{name}-v0", memory_limit_gb=0.0) for name in ("zero", "one")]
+    assert [log.states[0, 0] for log in logs] == [0, 1]
+    with monkeypatch.context() as patch:
+        patch.setattr("actionless.data.minari.read_minari", None)  # the second time the cache answers
+        assert actionless.read("minari:test/one-v0", memory_limit_gb=0.0).states[0, 0] == 1
+    minari.load_dataset("test/one-v0").update_dataset_from_buffer([episode(rows + 2)])
+    assert actionless.read("minari:test/one-v0", memory_limit_gb=0.0).states[:, 0].tolist() == [1, 1, 2, 2]
 
 
 def test_stored_state_names(root):

@@ -37,7 +37,7 @@ class Command:
         from actionless.data.convert import check_target, convert
         from actionless.data.read import read_with
 
-        check_target(self.out, overwrite=self.overwrite)
+        check_target(self.out, overwrite=self.overwrite, storage=self.storage)
         log = read_with(self.data, self.read)
         show_warnings(log)
         convert(log, self.out, overwrite=self.overwrite, storage=self.storage)

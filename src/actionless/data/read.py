@@ -132,15 +132,14 @@ def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store
 
 
 def _read_minari(data: str | Path, options: ReadOptions) -> Log:
-    from actionless.data.minari import read_minari
+    from actionless.data.minari import minari_files, read_minari
 
     if not str(data).startswith(MINARI_PREFIX) and not _is_minari_folder(Path(data)):
         raise ActionlessError(
             f"{data}: a folder, but not a Minari data set; give files or a glob, such as '{data}/*.parquet'"
         )
-    # A Minari data set by id has no single file whose date could tell that it changed.
-    store = _store([] if str(data).startswith(MINARI_PREFIX) else sorted(Path(data).rglob("*.*")), options)
-    return _filled(store, lambda: read_minari(data, options, store))
+    store = _store(minari_files(data), options)
+    return store.cached() or _filled(store, lambda: read_minari(data, options, store))
 
 
 def _is_minari_folder(folder: Path) -> bool:
