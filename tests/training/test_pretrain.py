@@ -1,0 +1,306 @@
+"""Runs from beginning to end, within this process; tests/cli/test_pretrain.py kills real ones."""
+
+import dataclasses
+import inspect
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from small_log import save, small_log
+
+import actionless
+from actionless.data.options import ReadOptions
+from actionless.errors import ActionlessError
+from actionless.offline.presets import Method
+from actionless.offline.state_policy import ActionPolicy, StatePolicy
+from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.sinks import read_rows
+from actionless.training import offline
+from actionless.training.offline import OfflineTask
+from actionless.training.options import LearnerOptions, LoopOptions, PretrainOptions
+from actionless.training.pretrain import load_policy
+
+METHODS = Method.__args__
+LOOP = LoopOptions(log_every=20, evaluate_every=20, checkpoint_seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return save(small_log(with_actions=True), tmp_path_factory.mktemp("data") / "walk.npz")
+
+
+def pretrain(data, out, method="oso-decqn", loop=LOOP, **options):
+    read = ReadOptions(with_actions=method == "bc-action")
+    return actionless.pretrain(data, out, method=method, scale="smoke", steps=70, loop=loop, read=read, **options)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, data):
+    """One run of each method, made when it is first asked for."""
+    runs = {}
+
+    def run(method="oso-decqn"):
+        if method not in runs:
+            runs[method] = tmp_path_factory.mktemp("undisturbed") / method
+            pretrain(data, runs[method], method)
+        return runs[method]
+
+    return run
+
+
+def interrupt_at(monkeypatch, step):
+    """Ctrl-C within the dispatch that passes `step`."""
+    advance = OfflineTask.advance
+
+    def interrupted(task, state, start):
+        ahead = advance(task, state, start)
+        if start < step <= ahead.step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return ahead
+
+    monkeypatch.setattr(OfflineTask, "advance", interrupted)
+
+
+def assert_same_run(run, other):
+    assert (run / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    assert (run / "policy" / "policy.safetensors").read_bytes() == (
+        other / "policy" / "policy.safetensors"
+    ).read_bytes()
+    ours, theirs = (path / "checkpoints" / "step-000000000070" / "arrays.safetensors" for path in (run, other))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_ends_the_same_when_stopped_between_rows(tmp_path, data, undisturbed, monkeypatch, method):
+    expected = undisturbed(method)
+    monkeypatch.setattr(offline, "_SECONDS_PER_DISPATCH", 0.0)  # one update per dispatch
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 47)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(data, tmp_path / "run", method)
+    assert [path.name for path in Checkpoints(tmp_path / "run" / "checkpoints").paths()][-1] == "step-000000000047"
+    assert not (tmp_path / "run" / "result.json").exists()
+    actionless.resume(tmp_path / "run")
+    assert_same_run(tmp_path / "run", expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_something_and_gives_its_policy(data, undisturbed, method):
+    run = undisturbed(method)
+    rows = list(read_rows(run / "metrics.jsonl"))
+    assert [row["step"] for row in rows] == [10, 20, 40, 60, 70]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    policy = load_policy(run)
+    assert isinstance(policy, ActionPolicy if method == "bc-action" else StatePolicy)
+    assert policy.method == method
+    told = json.loads((run / "run.json").read_text())["data"]["read"]
+    assert ("actions" in told) == (method == "bc-action")
+
+
+def test_metrics_of_a_learner_of_values(undisturbed):
+    row = list(read_rows(undisturbed() / "metrics.jsonl"))[-1]
+    assert row.keys() >= {"step", "loss", "td_loss", "penalty", "heldout/accuracy", "heldout/error"}
+    assert row.keys() >= {"q/mean", "q/max", "q/data_return", "q/overestimation"}
+    alpha = json.loads((undisturbed() / "run.json").read_text())["config"]["learner"]["alpha"]
+    assert row["loss"] == pytest.approx(row["td_loss"] + alpha * row["penalty"], rel=1e-5)
+
+
+def test_host_sampled_from_a_memory_map_is_the_same(tmp_path, data, undisturbed, monkeypatch):
+    monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path / "cache"))
+    log = actionless.read(data, memory_limit_gb=0.0)
+    assert log.memory_mapped
+    loop = dataclasses.replace(LOOP, resident_gb=0.0)
+    made = []
+    batches = offline.HostBatches
+    monkeypatch.setattr(offline, "HostBatches", lambda *parts: made.append(1) or batches(*parts))
+    pretrain(log, tmp_path / "run", loop=loop)
+    assert made == [1]
+    assert_same_run(tmp_path / "run", undisturbed())
+
+
+def test_another_seed_is_another_run(tmp_path, data, undisturbed):
+    pretrain(data, tmp_path / "run", seed=1)
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() != (undisturbed() / "metrics.jsonl").read_bytes()
+
+
+def test_damaged_newest_checkpoint_falls_back(tmp_path, data, undisturbed, monkeypatch, caplog):
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 50)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(data, tmp_path / "run")
+    newest = Checkpoints(tmp_path / "run" / "checkpoints").paths()[-1]
+    arrays = bytearray((newest / "arrays.safetensors").read_bytes())
+    arrays[-1] ^= 1
+    (newest / "arrays.safetensors").write_bytes(arrays)
+    actionless.resume(tmp_path / "run")
+    assert f"checkpoint {newest} is damaged" in caplog.text
+    assert_same_run(tmp_path / "run", undisturbed())
+
+
+def test_killed_between_the_last_checkpoint_and_the_policy(tmp_path, data, undisturbed, monkeypatch):
+    def killed(*_arguments):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StatePolicy, "save", killed)
+        with pytest.raises(SystemExit):
+            pretrain(data, tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+    actionless.resume(tmp_path / "run")
+    assert_same_run(tmp_path / "run", undisturbed())
+
+
+def test_finished_run_gives_its_policy_and_is_left_alone(undisturbed, caplog):
+    before = (undisturbed() / "result.json").read_bytes()
+    assert actionless.resume(undisturbed()).method == "oso-decqn"
+    assert "is finished already" in caplog.text
+    assert (undisturbed() / "result.json").read_bytes() == before
+
+
+def test_exploding_rewards_stop_the_run(tmp_path):
+    with pytest.raises(ActionlessError, match=r"run: '.*' is (inf|nan) between steps 1 and 10; no checkpoint"):
+        pretrain(small_log(reward=1e30), tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "policy").exists()
+
+
+def test_weights_that_turn_nan_stop_the_run_at_the_last_good_checkpoint(tmp_path, data, monkeypatch):
+    means = offline._means
+
+    def diverging(state):
+        metrics = means(state)
+        return metrics | {"loss": float("nan")} if int(state.learner.optimiser.count) > 40 else metrics
+
+    monkeypatch.setattr(offline, "_means", diverging)
+    message = r"'loss' is nan between steps 41 and 60; the last good checkpoint is .*step-000000000040"
+    with pytest.raises(ActionlessError, match=message):
+        pretrain(data, tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_single_episode_holds_out_nothing_and_says_so(tmp_path, caplog):
+    pretrain(small_log((40,)), tmp_path / "run")
+    assert "nothing is held out of a single episode: measured on training data" in caplog.text
+    row = list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
+    assert {"train/accuracy", "train/error"} <= row.keys()
+    assert "heldout/accuracy" not in row
+
+
+def test_changed_log_is_refused(tmp_path, data, monkeypatch):
+    path = tmp_path / "walk.npz"
+    path.write_bytes(data.read_bytes())
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 20)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(path, tmp_path / "run")
+    save(small_log(seed=1), path)
+    with pytest.raises(ActionlessError, match=r"walk\.npz: the log has changed since .*run began \(fingerprint"):
+        actionless.resume(tmp_path / "run")
+
+
+def test_relative_paths_hold_from_any_directory(tmp_path, data, undisturbed, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 20)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(data.name, tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    actionless.resume("run")
+    assert_same_run(tmp_path / "run", undisturbed())
+
+
+def test_log_from_memory_is_gone_on_with_from_memory(tmp_path, data, undisturbed, monkeypatch):
+    log = actionless.read(data)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 20)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(log, tmp_path / "run")
+    with pytest.raises(ActionlessError, match=r"handed over from Python: `actionless\.resume\('.*run', log\)`"):
+        actionless.resume(tmp_path / "run")
+    actionless.resume(tmp_path / "run", log)
+    assert_same_run(tmp_path / "run", undisturbed())
+
+
+def test_existing_out_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(ActionlessError, match=r"run exists: `actionless resume .*run` .* --overwrite"):
+        pretrain(tmp_path / "no-such-file", tmp_path / "run")
+
+
+def test_failure_before_the_first_update_leaves_nothing(tmp_path, data):
+    with pytest.raises(ActionlessError, match="bins"):
+        pretrain(data, tmp_path / "run", bins=5)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "bc-action"])
+def test_state_policies_refuse_actions(tmp_path, data, method):
+    with pytest.raises(ActionlessError, match=rf"{method} learns without actions: leave out --with-actions"):
+        actionless.pretrain(data, tmp_path / "run", method=method, read=ReadOptions(with_actions=True))
+    log = actionless.read(data, with_actions=True)
+    with pytest.raises(ActionlessError, match=rf"read with its actions, and {method} learns without"):
+        actionless.pretrain(log, tmp_path / "run", method=method)
+    assert not (tmp_path / "run").exists()
+
+
+def test_bc_action_must_be_given_actions(tmp_path, data):
+    with pytest.raises(ActionlessError, match=r"bc-action imitates actions: ask for them with --with-actions"):
+        actionless.pretrain(data, tmp_path / "run", method="bc-action")
+    with pytest.raises(ActionlessError, match=r"bc-action imitates actions, and none were read"):
+        actionless.pretrain(actionless.read(data), tmp_path / "run", method="bc-action")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, r"steps=0: choose at least 1"),
+        ({"batch_size": -1}, r"batch_size=-1: choose at least 1"),
+        ({"seed": -1}, r"seed=-1: choose between 0 and"),
+        ({"alpha": -1.0}, r"alpha=-1\.0: choose a finite number of at least 0"),
+        ({"alpha": float("nan")}, r"alpha=nan: choose a finite number"),
+        ({"method": "decqn", "alpha": 1.0}, r"alpha: not an option of decqn, which knows discount, ensemble"),
+        ({"method": "bc-delta", "learner": LearnerOptions(logits="scaled")}, r"logits: not an option of bc-delta"),
+        ({"method": "bc-delta", "learner": LearnerOptions(target="min")}, r"target: not an option of bc-delta"),
+        ({"learner": LearnerOptions(ensemble=0)}, r"ensemble=0: choose at least 1"),
+        ({"learner": LearnerOptions(hidden=(8, 0))}, r"hidden layer 2=0: choose at least 1"),
+        ({"learner": LearnerOptions(discount=1.5)}, r"discount=1\.5: choose at most 1"),
+        ({"learner": LearnerOptions(reward_scale=0.0)}, r"reward_scale=0\.0: it would erase the rewards"),
+        ({"loop": LoopOptions(held_out=1.0)}, r"held_out=1\.0: choose a share"),
+        (
+            {"loop": LoopOptions(log_every=30, evaluate_every=100)},
+            r"evaluate_every=100: choose a multiple of log_every",
+        ),
+        ({"loop": LoopOptions(log_every=0)}, r"log_every=0: choose at least 1"),
+    ],
+)
+def test_options_that_cannot_work_are_named_before_anything_is_read(tmp_path, options, message):
+    with pytest.raises(ActionlessError, match=message):
+        actionless.pretrain("no-such-file", tmp_path / "run", **options)
+
+
+def test_defaults_are_those_of_the_options():
+    parameters = inspect.signature(actionless.pretrain).parameters
+    for part in dataclasses.fields(PretrainOptions):
+        default = part.default if part.default is not dataclasses.MISSING else None
+        assert parameters[part.name].default == default, part.name
+
+
+def test_departures_reach_the_learner_and_run_json(tmp_path, data):
+    learner = LearnerOptions(ensemble=3, hidden=(8,), loss="huber", mask_terminals=False)
+    policy = pretrain(data, tmp_path / "run", alpha=2.5, learner=learner)
+    assert [weight.shape for weight in policy.model.network.weights] == [(3, 3, 8), (3, 8, 9)]
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert stored["learner"]["alpha"] == 2.5
+    assert (stored["learner"]["loss"], stored["learner"]["mask_terminals"]) == ("huber", False)
+    assert stored["learner"]["logits"] == "utilities"
+
+
+def test_policy_says_where_it_came_from_and_works_without_the_log(data, undisturbed):
+    policy = StatePolicy.load(undisturbed() / "policy")
+    log = actionless.read(data)
+    assert policy.provenance["data"]["fingerprint"] == log.fingerprint
+    assert policy.provenance["config"]["learner"]["alpha"] == 8.0
+    assert policy.propose(log.states[:5]).shape == (5, 3)
+    assert np.abs(policy.propose(log.states)).max() <= 1
