@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import actionless.discretise
+import actionless.data.log
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 
@@ -48,7 +48,7 @@ class TestNormaliser:
 
     def test_blockwise_equals_one_shot(self, monkeypatch):
         states = np.random.default_rng(0).normal(3, 2, (1003, 5)).astype(np.float32)
-        monkeypatch.setattr(actionless.discretise, "BLOCK_VALUES", 70)
+        monkeypatch.setattr(actionless.data.log, "BLOCK_BYTES", 8 * 70)
         normaliser = Normaliser.fit(states, offset=0.0)
         np.testing.assert_allclose(normaliser.mean, states.mean(0, dtype=np.float64), rtol=1e-12)
         np.testing.assert_allclose(normaliser.scale, states.std(0, dtype=np.float64), rtol=1e-12)
@@ -272,7 +272,7 @@ def test_blockwise_fit_equals_one_shot(spacing, bins, monkeypatch):
     states = rng.normal(size=(500, 3))
     next_states = states + rng.normal(size=(500, 3)) * 1e-3
     whole = Discretiser.fit(states, next_states, bins=bins, spacing=spacing)
-    monkeypatch.setattr(actionless.discretise, "BLOCK_VALUES", 100)
+    monkeypatch.setattr(actionless.data.log, "BLOCK_BYTES", 8 * 100)
     blockwise = Discretiser.fit(states, next_states, bins=bins, spacing=spacing)
     np.testing.assert_allclose(blockwise.edges, whole.edges, rtol=1e-12)
     np.testing.assert_allclose(blockwise.representatives, whole.representatives, rtol=1e-12)

@@ -7,7 +7,6 @@ NumPy arrays and give NumPy arrays, or take JAX arrays (inside `jit` too) and gi
 import functools
 import math
 import operator
-from collections.abc import Iterator
 from typing import Any, Literal, TypeVar
 
 import equinox as eqx
@@ -16,20 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Real
 
+from actionless.data.log import blocks
 from actionless.errors import ActionlessError
 
 Array = TypeVar("Array", np.ndarray, jax.Array)
 Spacing = Literal["epsilon", "even", "quantile"]
 
-BLOCK_VALUES = 2**21
 QUANTILE_ROWS = 2_000_000
 MOST_BINS = 127  # labels are int8
-
-
-def blocks(rows: int, dim: int) -> Iterator[slice]:
-    """Slices that cover `rows` rows of width `dim`, about 16 MB of float64 each."""
-    step = max(1, BLOCK_VALUES // max(1, dim))
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def _like(constant: Any, array: Array) -> Array:
@@ -60,7 +53,7 @@ class Normaliser(eqx.Module):
         # Measured from the first row, a common offset costs no digits and a constant dimension has no spread.
         origin = np.asarray(states[0], np.float64)
         count, mean, squares = 0, np.zeros_like(origin), np.zeros_like(origin)
-        for block in blocks(*states.shape):
+        for block in blocks(len(states), 8 * states.shape[1]):
             x = np.asarray(states[block], np.float64) - origin
             block_mean = x.mean(axis=0)
             step, total = block_mean - mean, count + len(x)
@@ -214,7 +207,7 @@ def _edges(
         return np.tile([0.0] if bins == 2 else [-epsilon, epsilon], (dim, 1))
     if spacing == "even":
         low, high = np.full(dim, np.inf), np.full(dim, -np.inf)
-        for block in blocks(rows, dim):
+        for block in blocks(rows, 8 * dim):
             d = _difference(np.asarray(states[block]), np.asarray(next_states[block]), scale)
             low, high = np.minimum(low, d.min(axis=0)), np.maximum(high, d.max(axis=0))
         return np.linspace(low, high, bins + 1, axis=1)[:, 1:-1]
@@ -229,7 +222,7 @@ def _representatives(
     shape = (discretiser.dim, discretiser.bins)
     count, total = np.zeros(shape), np.zeros(shape)
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    for block in blocks(*states.shape):
+    for block in blocks(len(states), 8 * states.shape[1]):
         d = discretiser.difference(np.asarray(states[block]), np.asarray(next_states[block]))
         index, d = discretiser.index(d), d.astype(np.float64)
         for k in range(discretiser.bins):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
-from actionless.data.table import read_table
+from actionless.data.table.read import read_table
 
 KINDS = ("parquet", "csv", "arrow")
 
@@ -457,7 +457,7 @@ def test_many_blocks_read_as_one(tmp_path, monkeypatch):
     frame.write_parquet(tmp_path / "log.parquet", row_group_size=100)
     files = (tmp_path / "log.parquet", write(tmp_path / "log.csv", frame), write(tmp_path / "log.arrow", frame))
     for rows in (64, 100, 1000):
-        monkeypatch.setattr("actionless.data.table_files._SLICE_ROWS", rows)
+        monkeypatch.setattr("actionless.data.table.files._SLICE_ROWS", rows)
         assert {read(file, **KEYED).fingerprint for file in files} == {whole.fingerprint}
 
 

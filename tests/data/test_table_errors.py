@@ -8,7 +8,7 @@ import pytest
 from actionless import ActionlessError
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
-from actionless.data.table import read_table
+from actionless.data.table.read import read_table
 
 NAN = float("nan")
 BASIC = {"state_columns": ("x", "y"), "reward_column": "r"}
@@ -202,7 +202,7 @@ class TestDamage:
 
     def test_changed_while_it_was_read(self, tmp_path, monkeypatch):
         path = table(tmp_path / "log.parquet")
-        from actionless.data import table as module
+        from actionless.data.table import read as module
 
         for size in (4, 6):
             changed = pl.concat([pl.DataFrame(ROWS)] * 2)[:size]
@@ -450,7 +450,7 @@ class TestCsv:
         )
 
     def test_too_many_cells_across_a_chunk(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("actionless.data.table_csv._CHUNK_BYTES", 7)
+        monkeypatch.setattr("actionless.data.table.text._CHUNK_BYTES", 7)
         path = text(tmp_path / "log.csv", "x,y,r\n" + "100,2,0\n" * 10 + "100,2,0,4\n")
         assert error(path, **BASIC).startswith("line 12 has 4 cells, but the header names 3 columns")
 

@@ -58,7 +58,7 @@ def test_a_row_has_the_same_bits_however_it_is_prepared(monkeypatch, dtype):
     log = small_log((7, 50, 20), dim=5, with_actions=True, dtype=dtype)
     preparation = prepared(log)
     chosen = np.random.default_rng(0).integers(0, len(log), 40)
-    monkeypatch.setattr("actionless.discretise.BLOCK_VALUES", 35)
+    monkeypatch.setattr("actionless.data.log.BLOCK_BYTES", 8 * 35)
     for ways in (preparation.rows(chosen), preparation.many_rows(chosen), preparation.anywhere(chosen)):
         for row, place in enumerate(chosen):
             alone = preparation.rows(np.array([place]))

@@ -9,7 +9,7 @@ from typing import Literal
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store, cache_folder, default_memory_limit
-from actionless.data.table_columns import with_settings_file
+from actionless.data.table.columns import with_settings_file
 from actionless.errors import ActionlessError
 
 MINARI_PREFIX = "minari:"
@@ -125,7 +125,7 @@ def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store
         from actionless.data.factorised import read_factorised
 
         return read_factorised(files[0], options, store)
-    from actionless.data.table import read_table
+    from actionless.data.table.read import read_table
 
     assert kind in ("parquet", "csv", "arrow")
     return read_table(files, kind, options, store)

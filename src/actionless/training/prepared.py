@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Int8
 
-from actionless.data.log import Log
-from actionless.discretise import Discretiser, blocks
+from actionless.data.log import Log, blocks
+from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch
 
 
@@ -85,7 +85,7 @@ class Preparation:
         whole = jax.tree.map(
             lambda array: np.empty((len(chosen), *array.shape[1:]), array.dtype), self.rows(chosen[:1])
         )
-        for block in blocks(len(chosen), self.log.state_dim):
+        for block in blocks(len(chosen), 8 * self.log.state_dim):
             for target, part in zip(jax.tree.leaves(whole), jax.tree.leaves(self.rows(chosen[block])), strict=True):
                 target[block] = part
         return whole

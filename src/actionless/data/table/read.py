@@ -18,10 +18,10 @@ from actionless.data.log import Log, Source
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
 from actionless.data.store import LogArrays, Store
-from actionless.data.table_columns import TableColumns, choose_columns, require_columns, with_settings_file
-from actionless.data.table_files import DataType, TableFile
-from actionless.data.table_keys import Places, read_keys
-from actionless.data.table_order import order_rows
+from actionless.data.table.columns import TableColumns, choose_columns, require_columns, with_settings_file
+from actionless.data.table.files import DataType, TableFile
+from actionless.data.table.keys import Places, read_keys
+from actionless.data.table.order import order_rows
 from actionless.errors import ActionlessError
 
 _MISALIGNED_SHARE = 0.9

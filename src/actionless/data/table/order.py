@@ -9,9 +9,9 @@ from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
-from actionless.data.table_columns import TableColumns
-from actionless.data.table_files import DataType
-from actionless.data.table_keys import Keys, Places
+from actionless.data.table.columns import TableColumns
+from actionless.data.table.files import DataType
+from actionless.data.table.keys import Keys, Places
 from actionless.errors import ActionlessError
 
 _REGULAR_SHARE, _STEP_TOLERANCE, _GAP_STEPS = 0.9, 0.01, 1.5

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
-from actionless.data.table_columns import TableColumns
-from actionless.data.table_files import DataType, TableFile
+from actionless.data.table.columns import TableColumns
+from actionless.data.table.files import DataType, TableFile
 from actionless.errors import ActionlessError
 
 _UNITS = ("ms", "us", "ns")

@@ -1,0 +1,1 @@
+"""Tables with one state per row: Parquet, CSV and Arrow IPC files, read through Polars."""
