@@ -119,7 +119,7 @@ def _registry() -> Any:
         int | None: ("INT", int, int),
         float | None: ("FLOAT", float, float),
         bool | None: ("TRUE|FALSE", bool, _truth),
-        tuple[int, ...] | None: ("INT,INT", tuple, lambda word: tuple(int(part) for part in word.split(","))),
+        tuple[int, ...] | None: ("INT,INT", tuple, _whole_numbers),
     }
 
     @registry.primitive_rule
@@ -154,6 +154,13 @@ def _truth(word: str) -> bool:
     if word.lower() not in ("true", "false"):
         raise ValueError(f"'{word}' is neither true nor false")
     return word.lower() == "true"
+
+
+def _whole_numbers(words: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in words.split(","))
+    except ValueError:
+        raise ValueError(f"'{words}' is no list of whole numbers such as 256,256") from None
 
 
 def _complaint_line(box: str) -> str:
