@@ -1,3 +1,4 @@
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from toy_run import new_run
 
 from actionless.errors import ActionlessError
 from actionless.runs.directory import Manifest, Result, Run, require_free
+from actionless.runs.threads import threads_here, use_threads
 
 
 def test_run_json_says_what_was_asked(tmp_path):
@@ -99,3 +101,38 @@ def test_result_is_what_was_finished_with(tmp_path):
         assert run.result() == result
     said = json.loads((tmp_path / "run" / "result.json").read_text())
     assert said == {"verb": "toy", "steps": 60, "seconds": 1.5, "final": {"loss": 0.25}}
+
+
+def test_other_versions_and_threads_are_named_when_a_run_is_opened(tmp_path, caplog):
+    new_run(tmp_path / "run").close()
+    file = tmp_path / "run" / "run.json"
+    said = json.loads(file.read_text())
+    Run.open(tmp_path / "run").close()
+    assert caplog.text == ""
+    said["versions"]["jax"] = "0.1.0"
+    file.write_text(json.dumps({**said, "threads": 999}))
+    Run.open(tmp_path / "run").close()
+    assert (
+        f"{tmp_path / 'run'} was made with jax 0.1.0, now {importlib.metadata.version('jax')}; threads 999,"
+        in caplog.text
+    )
+
+
+def test_leftovers_of_killed_processes_are_cleared(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    stale = [tmp_path / f".run.{ended.pid}.{kind}" for kind in ("new", "old")]
+    others = [tmp_path / f".run.{os.getppid()}.new", tmp_path / ".run.notes.new", tmp_path / f".runs.{ended.pid}.new"]
+    for path in (*stale, *others):
+        path.mkdir()
+        (path / "run.json").write_text("{}")
+    new_run(tmp_path / "run").close()
+    assert not any(path.exists() for path in stale)
+    assert all(path.exists() for path in others)
+
+
+def test_threads_are_those_the_environment_says(monkeypatch):
+    monkeypatch.setenv("NPROC", "")
+    assert threads_here() == len(os.sched_getaffinity(0))
+    use_threads(3)
+    assert threads_here() == 3

@@ -16,6 +16,7 @@ from toy_run import RandomWalk, new_run, work
 from actionless.errors import ActionlessError
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Run
+from actionless.runs.engine import drive
 from actionless.runs.sinks import read_rows
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
@@ -43,6 +44,15 @@ def assert_same_run(path, other):
     assert ours.state["generator"].normal() == theirs.state["generator"].normal()
     mine, yours = (json.loads((run / "result.json").read_text()) for run in (path, other))
     assert mine["final"] == yours["final"]
+
+
+class Interrupted(RandomWalk):
+    """Ctrl-C within the dispatch that ends at step 25."""
+
+    def advance(self, state, step):
+        if step == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().advance(state, step)
 
 
 def start(path, pause, **options):
@@ -110,6 +120,27 @@ def test_signal_stops_after_a_checkpoint(tmp_path, undisturbed, number, code):
     with Run.open(path) as run:
         work(run, RandomWalk())
     assert_same_run(path, undisturbed)
+
+
+def test_stopped_between_two_rows_ends_the_same(tmp_path, caplog):
+    with new_run(tmp_path / "undisturbed") as run:
+        work(run, RandomWalk(silent=True))
+    path = tmp_path / "run"
+    with new_run(path) as run, pytest.raises(KeyboardInterrupt):
+        work(run, Interrupted(silent=True))
+    assert final_state(path).step == 25
+    assert [row["step"] for row in read_rows(path / "metrics.jsonl")] == [10, 20]
+    caplog.clear()
+    with Run.open(path) as run:
+        work(run, RandomWalk(silent=True))
+    assert caplog.text == ""  # no row is taken for lost
+    assert_same_run(path, tmp_path / "undisturbed")
+
+
+def test_checkpoints_keep_their_distance_in_time(tmp_path):
+    with new_run(tmp_path / "run") as run, pytest.raises(KeyboardInterrupt):
+        drive(run, Interrupted(), checkpoint_every=10, checkpoint_seconds=3600.0)
+    assert [path.name for path in Checkpoints(tmp_path / "run" / "checkpoints").paths()] == ["step-000000000025"]
 
 
 def test_second_ctrl_c_stops_at_once(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from toy_run import new_run
 
 from actionless.errors import ActionlessError
-from actionless.runs.sinks import Journal, JsonLines, last_values, read_rows
+from actionless.runs.sinks import Journal, JsonLines, last_row, last_values, read_rows
 
 
 def write(path, *steps):
@@ -65,6 +65,19 @@ def test_last_values_reach_back_to_metrics_measured_seldom(tmp_path):
     rows = [{"step": 1, "loss": 3.0, "eval/return": 9.0}, {"step": 2, "loss": 2.0}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert last_values(path) == {"loss": 2.0, "eval/return": 9.0}
+
+
+@pytest.mark.parametrize(("content", "expected"), [("", None), ('{"st', None), ('{"step": 1}\n{"step": 2}\n{"st', 2)])
+def test_last_row_is_the_newest_whole_one(tmp_path, content, expected):
+    (tmp_path / "metrics.jsonl").write_text(content)
+    row = last_row(tmp_path / "metrics.jsonl")
+    assert row == (None if expected is None else {"step": expected})
+
+
+def test_last_row_of_a_long_file_is_read_from_its_end(tmp_path):
+    assert last_row(tmp_path / "metrics.jsonl") is None
+    write(tmp_path / "metrics.jsonl", *range(5000))
+    assert last_row(tmp_path / "metrics.jsonl") == {"step": 4999, "loss": 499.9}
 
 
 def test_clock_is_kept_apart(tmp_path):
