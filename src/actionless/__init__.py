@@ -8,18 +8,32 @@ if TYPE_CHECKING:
     from actionless.data.read import read
     from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
+    from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.training.pretrain import pretrain, resume
 
 __version__ = "0.1.0"
 
-__all__ = ["ActionlessError", "Discretiser", "Log", "Normaliser", "__version__", "pretrain", "read", "resume"]
+__all__ = [
+    "ActionPolicy",
+    "ActionlessError",
+    "Discretiser",
+    "Log",
+    "Normaliser",
+    "StatePolicy",
+    "__version__",
+    "pretrain",
+    "read",
+    "resume",
+]
 
 # Resolved on first use, so that `actionless --help` does not wait for JAX, Polars and h5py.
 _HOME = {
+    "ActionPolicy": "actionless.offline.state_policy",
     "ActionlessError": "actionless.errors",
     "Discretiser": "actionless.discretise",
     "Log": "actionless.data.log",
     "Normaliser": "actionless.discretise",
+    "StatePolicy": "actionless.offline.state_policy",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
     "resume": "actionless.training.pretrain",

@@ -109,6 +109,11 @@ class TestFiles:
             np.testing.assert_array_equal(ours, theirs)
         assert sorted(p.name for p in tmp_path.iterdir()) == ["policy.json", "policy.safetensors"]
 
+    def test_a_run_directory_stands_for_its_policy(self, tmp_path):
+        policy = learnt("decqn")
+        policy.save(tmp_path / "policy")
+        np.testing.assert_array_equal(StatePolicy.load(tmp_path).propose(STATES), policy.propose(STATES))
+
     def test_missing(self, tmp_path):
         with pytest.raises(ActionlessError, match="nowhere: no saved policy here"):
             StatePolicy.load(tmp_path / "nowhere")

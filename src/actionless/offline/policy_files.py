@@ -14,6 +14,8 @@ from actionless.errors import ActionlessError
 DESCRIPTION = "policy.json"
 WEIGHTS = "policy.safetensors"
 FORMAT = "actionless policy"
+FOLDER = "policy"
+"""Where in a run directory its policy is."""
 VERSION = 1
 
 
@@ -28,7 +30,9 @@ def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, 
 
 
 def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Description and arrays, checked against each other."""
+    """Description and arrays, checked against each other; of a run directory, those of its policy."""
+    if (directory / FOLDER).is_dir():
+        directory = directory / FOLDER
     description = _read_description(directory / DESCRIPTION)
     path = directory / WEIGHTS
     try:

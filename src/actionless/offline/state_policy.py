@@ -141,7 +141,7 @@ class StatePolicy:
 
     @classmethod
     def load(cls, directory: str | Path) -> "StatePolicy":
-        """The policy that was saved there."""
+        """The policy that was saved there, or that a run directory holds."""
         description, arrays = policy_files.read(Path(directory))
         if description["kind"] != "state":
             raise ActionlessError(

@@ -12,6 +12,7 @@ from actionless.data.options import ReadOptions
 from actionless.data.read import MINARI_PREFIX, read_with
 from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
+from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, StatePolicy
 from actionless.runs.directory import Manifest, Run, read_manifest, require_free
@@ -28,9 +29,6 @@ from actionless.training.options import (
 )
 
 Policy = StatePolicy | ActionPolicy
-
-POLICY = "policy"
-"""Where in a run directory its policy is saved."""
 
 _log = logging.getLogger("actionless")
 
@@ -140,7 +138,7 @@ def load_policy(run: str | Path) -> Policy:
     """The policy that a finished run saved."""
     run = Path(run)
     config = read_manifest(run).config
-    return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run / POLICY)
+    return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run)
 
 
 def check_actions(method: Method, read: ReadOptions) -> None:
@@ -192,7 +190,7 @@ def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
         state_names=log.state_names,
         provenance=provenance,
     )
-    policy.save(run.path / POLICY)
+    policy.save(run.path / FOLDER)
     run.finish(outcome.result)
     return policy
 
