@@ -64,3 +64,9 @@ def test_a_config_knows_its_learner():
     spec, key = Spec(2, 3), jax.random.key(0)
     assert isinstance(create_learner(spec, preset("decqn", SCALES["smoke"]), key), OsoDecqn)
     assert isinstance(create_learner(spec, preset("bc-delta", SCALES["smoke"]), key), Imitation)
+
+
+def test_a_short_run_takes_a_stronger_penalty():
+    config = preset("oso-decqn", SCALES["cpu"], "hopper_medium_replay-v2")
+    assert isinstance(config, OsoDecqnConfig)
+    assert config.alpha == 5 * PAPER_ALPHA["hopper-medium-replay"]
