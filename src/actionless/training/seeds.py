@@ -148,14 +148,17 @@ class _Display:
     """Progress of all seeds together."""
 
     def __init__(self, shown: ProgressDisplay, paths: list[Path]):
-        self._shown, self._paths, self._step = shown, paths, -1
+        self._shown, self._step = shown, -1
+        self._latest: dict[Path, dict[str, float]] = {path: {} for path in paths}
 
     def update(self) -> None:
-        """Look at what the seeds have written."""
-        rows = [row for path in self._paths if (row := last_row(path / "metrics.jsonl")) is not None]
-        step = sum(row["step"] for row in rows)
+        """Look at what the seeds have written; a metric that not every row has keeps its last value."""
+        for path, latest in self._latest.items():
+            latest.update(last_row(path / "metrics.jsonl") or {})
+        begun = [latest for latest in self._latest.values() if latest]
+        step = int(sum(latest["step"] for latest in begun))
         if step > self._step:
-            self._shown.show(step, _mean(rows))
+            self._shown.show(step, _mean(begun))
             self._step = step
 
 
