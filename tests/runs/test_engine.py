@@ -17,6 +17,7 @@ from actionless.errors import ActionlessError
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Run
 from actionless.runs.engine import drive
+from actionless.runs.progress import ProgressDisplay
 from actionless.runs.sinks import read_rows
 
 SCRIPT = Path(__file__).with_name("toy_run.py")
@@ -211,6 +212,18 @@ def test_plain_lines_without_a_terminal(tmp_path, capfd):
         work(run, RandomWalk())
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("walk 5/60 ")
+    assert lines[0].startswith("walk 5/60  starting  loss ")
     assert lines[1].startswith("walk 60/60 ")
-    assert "0:00:00 left  loss " in lines[1]
+    assert "/s, 0:00:00 left  loss " in lines[1]
+
+
+def test_rate_and_time_left_do_not_count_what_came_before_the_first_step(capfd, monkeypatch):
+    times = iter([100.0, 120.0])
+    monkeypatch.setattr("actionless.runs.progress.time.monotonic", lambda: next(times))
+    display = ProgressDisplay("walk", 1000, 0, ("loss",))
+    display.show(10, {"loss": 0.5})
+    display.show(110, {})
+    assert capfd.readouterr().err.splitlines() == [
+        "walk 10/1000  starting  loss 0.5",
+        "walk 110/1000  5.00/s, 0:02:58 left  loss 0.5",
+    ]

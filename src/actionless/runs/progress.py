@@ -1,10 +1,11 @@
 """What a person sees while a run works: a bar on a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -13,17 +14,16 @@ class ProgressDisplay:
     """Shows step, rate, time left and the metrics named in `headline`, on standard error."""
 
     def __init__(self, title: str, steps: int, start: int, headline: tuple[str, ...]):
-        self._title, self._steps, self._start, self._headline = title, steps, start, headline
+        self._title, self._steps, self._headline = title, steps, headline
         self._console = Console(stderr=True)
-        self._began = time.monotonic()
-        self._last_line = -_SECONDS_BETWEEN_LINES
+        self._first: tuple[int, float] | None = None
+        self._last_line = -math.inf
         self._latest: dict[str, float] = {}
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
             TextColumn("{task.fields[metrics]}"),
             console=self._console,
             disable=not self._console.is_terminal,
@@ -33,16 +33,25 @@ class ProgressDisplay:
     def show(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show where the run stands; a metric that is not measured at every step keeps its last value."""
         self._latest.update(metrics)
-        seconds = time.monotonic() - self._began
-        rate = (step - self._start) / max(seconds, 1e-9)
+        now = time.monotonic()
+        pace = self._pace(step, now)
         headline = "  ".join(f"{name} {self._latest[name]:.4g}" for name in self._headline if name in self._latest)
-        self._bar.update(self._task, completed=step, rate=f"{rate:,.0f}/s", metrics=headline)
-        due = step == self._steps or seconds - self._last_line >= _SECONDS_BETWEEN_LINES
+        self._bar.update(self._task, completed=step, rate=pace, metrics=headline)
+        due = step == self._steps or now - self._last_line >= _SECONDS_BETWEEN_LINES
         if due and not self._console.is_terminal:
-            self._last_line = seconds
-            left = _clock((self._steps - step) / rate) if rate else "?"
-            line = f"{self._title} {step}/{self._steps}  {rate:,.0f}/s  {left} left  {headline}"
+            self._last_line = now
+            line = f"{self._title} {step}/{self._steps}  {pace}  {headline}"
             self._console.print(line, highlight=False, soft_wrap=True)
+
+    def _pace(self, step: int, now: float) -> str:
+        """Rate and time left, counted from the first call: what came before was compiling."""
+        if self._first is None:
+            self._first = (step, now)
+        first_step, first_time = self._first
+        if step == first_step:
+            return "starting"
+        rate = (step - first_step) / max(now - first_time, 1e-9)
+        return f"{rate:,.{0 if rate >= 10 else 2}f}/s, {_clock((self._steps - step) / rate)} left"
 
     def __enter__(self) -> "ProgressDisplay":
         self._bar.start()
