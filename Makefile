@@ -43,7 +43,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks
 
 docs: .venv/dev
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis

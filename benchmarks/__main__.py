@@ -1,7 +1,4 @@
-"""All benchmarks, one after another, as one JSON object: `make bench`.
-
-    python -m benchmarks [NAME ...]
-"""
+"""All benchmarks, one after another, as one JSON object: `make bench`, or `python -m benchmarks NAME ...` for some."""
 
 import json
 import pkgutil

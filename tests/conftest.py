@@ -1,6 +1,7 @@
 """Strictness for every test: JAX promotes nothing silently, annotated shapes are checked."""
 
 import os
+import signal
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -12,3 +13,6 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Before anything imports actionless: every annotated shape and type is checked at run time.
 install_import_hook("actionless", "beartype.beartype")
+
+# A job started in the background inherits SIGINT ignored; the tests of Ctrl-C, and the processes they start, need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -111,8 +111,58 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"actionless {cli.__version__}\n"
 
 
-def test_output_into_a_closed_pipe(log_file):
-    command = f"{sys.executable} -m actionless inspect {log_file} --json | head -n 1"
+def test_output_into_a_closed_pipe(tmp_path):
+    """More variables than a pipe holds: the writer is cut off in the middle."""
+    rows = np.random.default_rng(0).normal(size=(4, 3000))
+    path = tmp_path / "wide.npz"
+    np.savez(path, states=rows[:-1], next_states=rows[1:], rewards=np.arange(3.0), terminals=np.zeros(3, bool))
+    for flags in ("", "--json"):
+        command = f"{sys.executable} -m actionless inspect {path} {flags} | head -n 1; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+        assert done.stdout.splitlines()[-1] == "0"
+        assert done.stderr == ""
+
+
+def test_output_onto_a_full_disk(log_file):
+    command = f"{sys.executable} -m actionless inspect {log_file} > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "{\n"
-    assert done.stderr == ""
+    assert done.returncode == 2
+    assert done.stderr.startswith("actionless: the output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_without_greek(log_file):
+    command = f"PYTHONIOENCODING=ascii {sys.executable} -m actionless inspect {log_file}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert "fingerprint" in done.stdout
+
+
+def test_names_are_shown_as_they_are(tmp_path, capsys):
+    names = ["pos[x]", "vel[bold]", "a[/x]", ":smile:"]
+    rows = np.random.default_rng(0).normal(size=(4, 4))
+    path = tmp_path / "we[ird].npz"
+    np.savez(
+        path,
+        states=rows[:-1],
+        next_states=rows[1:],
+        rewards=np.arange(3.0),
+        terminals=np.zeros(3, bool),
+        state_names=np.array(names),
+    )
+    assert cli.run(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    for name in [*names, "we[ird]"]:
+        assert name in shown
+
+
+def test_figures_beyond_the_floats(tmp_path, capsys):
+    path = tmp_path / "log.npz"
+    rows = np.arange(4.0)[:, None]
+    np.savez(
+        path, states=rows[:-1], next_states=rows[1:], rewards=np.array([1e308, 1e308, 0.0]), terminals=np.zeros(3, bool)
+    )
+    assert cli.run(["inspect", str(path)]) == 0
+    assert "beyond 1e308" in capsys.readouterr().out
+    assert cli.run(["inspect", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["returns"]["max"] is None

@@ -1,5 +1,8 @@
 """The reader is chosen by what a file is."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -59,3 +62,48 @@ def test_without_an_ending_the_content_decides(tmp_path):
     np.savez(tmp_path / "log.npz", states=np.zeros((2, 1)))
     (tmp_path / "log.npz").rename(tmp_path / "log")
     assert "no key 'rewards'" in error_of(tmp_path / "log")
+
+
+def test_numbered_files_are_read_as_people_count(tmp_path):
+    for part in range(12):
+        (tmp_path / f"p{part}.csv").write_text(f"e,x,r\n0,{2 * part},0\n0,{2 * part + 1},0\n")
+    log = actionless.read(str(tmp_path / "p*.csv"), state_columns=["x"], reward_column="r", episode_column="e")
+    assert log.states[:, 0].tolist() == list(range(23))
+    assert log.next_states[:, 0].tolist() == list(range(1, 24))
+
+
+def test_options_of_tables_are_refused_elsewhere(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros(2))
+    with pytest.raises(ActionlessError, match="reward_column is an option of tables, and this is an npz file"):
+        actionless.read(tmp_path / "a.npz", reward_column="r")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("episode_length", 0), ("memory_limit_gb", float("nan")), ("memory_limit_gb", -1.0)]
+)
+def test_options_that_make_no_sense(tmp_path, option, value):
+    with pytest.raises(ActionlessError, match=f"{option}={value}: choose"):
+        actionless.read(tmp_path / "a.npz", **{option: value})
+
+
+def test_what_python_does_not_check_is_checked(tmp_path):
+    """In a process without the type checks that the tests turn on."""
+    program = "import actionless; actionless.read('x.csv', reward_at='banana')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "reward_at='banana': choose 'leaving' or 'arriving'" in done.stderr
+
+
+def test_columns_as_one_text(tmp_path):
+    (tmp_path / "log.csv").write_text("x,y,r\n1,2,0\n2,3,0\n")
+    log = actionless.read(tmp_path / "log.csv", state_columns="x,y", reward_column="r")
+    assert log.state_names == ("x", "y")
+
+
+def test_a_path_too_long(tmp_path):
+    assert "cannot be read" in error_of(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_text_table_in_another_encoding(tmp_path, encoding):
+    (tmp_path / "log.csv").write_bytes("t_°C,r\n1,2\n".encode(encoding))
+    assert "line 1 is not UTF-8; save the file as UTF-8" in error_of(tmp_path / "log.csv")

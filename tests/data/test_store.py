@@ -53,6 +53,27 @@ def test_a_failed_read_leaves_nothing(log_file, tmp_path):
     assert list((tmp_path / "cache").rglob("*.npy")) == []
 
 
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garble"])
+def test_a_damaged_cache_is_made_again(log_file, tmp_path, damage):
+    whole = actionless.read(log_file, memory_limit_gb=0.0)
+    (states,) = (tmp_path / "cache").rglob("states.npy")
+    if damage == "truncate":
+        states.write_bytes(states.read_bytes()[:90])
+    elif damage == "remove":
+        states.unlink()
+    else:
+        states.with_name("log.json").write_text("{")
+    again = actionless.read(log_file, memory_limit_gb=0.0)
+    assert again.memory_mapped
+    assert again.fingerprint == whole.fingerprint
+    np.testing.assert_array_equal(again.states, ROWS[:-1])
+
+
+def test_a_log_that_fits_is_read_into_memory_although_it_is_cached(log_file):
+    assert actionless.read(log_file, memory_limit_gb=0.0).memory_mapped
+    assert not actionless.read(log_file).memory_mapped
+
+
 def test_too_small_a_disk(log_file, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(100, 90, 10))

@@ -1,6 +1,7 @@
 """The `actionless` command: one thin module per verb, loaded when it is called."""
 
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -24,6 +25,8 @@ EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 
 def main() -> None:
     """Entry point of the console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
     sys.exit(run(sys.argv[1:]))
 
 
@@ -33,7 +36,9 @@ def run(arguments: Sequence[str]) -> int:
     0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback.
     """
     try:
-        return _dispatch(list(arguments))
+        code = _dispatch(list(arguments))
+        sys.stdout.flush()  # here, where what goes wrong with it can still be said
+        return code
     except ActionlessError as error:
         print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
         return EXIT_USER
@@ -42,12 +47,28 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; nothing is left to say to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return _bug()
+        _forget_output()
+        print(
+            "actionless: the output cannot be written: the disk is full; make room or write elsewhere", file=sys.stderr
+        )
+        return EXIT_USER
     except Exception:
-        traceback.print_exc()
-        print("actionless: this is a bug; please report it with the lines above", file=sys.stderr)
-        return EXIT_BUG
+        return _bug()
+
+
+def _forget_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    print("actionless: this is a bug; please report it with the lines above", file=sys.stderr)
+    return EXIT_BUG
 
 
 def _dispatch(arguments: list[str]) -> int:

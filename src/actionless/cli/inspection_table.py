@@ -1,24 +1,34 @@
 """An inspection in the terminal: the figures that matter at a glance, then a row for each variable."""
 
+import math
+
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from actionless.data.inspection import Dimension, Inspection
+
+WIDTH_OF_A_FILE = 1000
 
 
 def show(inspection: Inspection) -> None:
     """Print to standard output."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{inspection.name}[/bold]  {inspection.format}, read {', '.join(inspection.read)}")
-    console.print(_overview(inspection))
-    console.print(_dimensions(inspection))
-    console.print(
-        f"Δs at ε = {inspection.epsilon:g} of a variable's spread; suggested ε: {inspection.suggested_epsilon:g}"
-    )
-    console.print(f"fingerprint {inspection.fingerprint[:16]}")
-    for warning in inspection.warnings:
-        console.print("[yellow]warning:[/yellow]", escape(warning))
+    # Names come from files, so nothing in them is markup. A pipe or a file has no width to keep to.
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDTH_OF_A_FILE
+    # Rendered first and then printed: rich would turn a closed pipe into an exit code of its own.
+    with console.capture() as capture:
+        console.print(Text(inspection.name, "bold"), f" {inspection.format}, read {', '.join(inspection.read)}")
+        console.print(_overview(inspection))
+        console.print(_dimensions(inspection))
+        console.print(
+            f"Δs at ε = {inspection.epsilon:g} of a variable's spread; suggested ε: {inspection.suggested_epsilon:g}"
+        )
+        console.print(f"fingerprint {inspection.fingerprint[:16]}")
+        for warning in inspection.warnings:
+            console.print(Text("warning:", "yellow"), warning)
+    print(capture.get(), end="")
 
 
 def _overview(inspection: Inspection) -> Table:
@@ -65,4 +75,6 @@ def _remark(dimension: Dimension) -> str:
 
 
 def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return "beyond 1e308"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"

@@ -57,8 +57,16 @@ class Inspection:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dictionaries, numbers and strings."""
-        return dataclasses.asdict(self)
+        """Plain lists, dictionaries, numbers and strings; None for a figure too large for a float."""
+        return _plain(dataclasses.asdict(self))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +81,7 @@ class _Columns:
     digests: tuple[bytes, ...]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def inspect(log: Log, *, epsilon: float = DEFAULT_EPSILON) -> Inspection:
     """Look at a whole log, block by block."""
     normaliser = Normaliser.fit(log.states, offset=0.0)
@@ -143,8 +152,9 @@ def _columns(log: Log, epsilon: float) -> _Columns:
         high = np.maximum(high, np.maximum(states.max(axis=0), next_states.max(axis=0)))
         delta = discretiser.delta(states, next_states)
         counts += np.stack([(delta == label).sum(axis=0) for label in (-1, 0, 1)])
-        for digest, column in zip(digests, np.ascontiguousarray(states.T), strict=True):
-            digest.update(column.data)
+        for array in (states, next_states):
+            for digest, column in zip(digests, np.ascontiguousarray(array.T), strict=True):
+                digest.update(column.data)
     down, same, up = counts / len(log)
     return _Columns(low, high, down, same, up, tuple(digest.digest() for digest in digests))
 

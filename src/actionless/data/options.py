@@ -1,7 +1,22 @@
 """How to read a log: one set of options for Python, the command line and the TOML file beside a table."""
 
 import dataclasses
+import math
 from typing import Literal
+
+from actionless.errors import ActionlessError
+
+TABLE_OPTIONS = (
+    "state_columns",
+    "reward_column",
+    "episode_column",
+    "time_column",
+    "terminal_column",
+    "action_columns",
+    "reward_at",
+    "gaps",
+    "sort",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,3 +47,22 @@ class ReadOptions:
     """Read the actions too. State policies are trained without."""
     memory_limit_gb: float | None = None
     """Above this size a log is memory-mapped from a cache on disk; half of the free memory if not given."""
+
+    def __post_init__(self) -> None:
+        """Python checks no annotation, so what the command line refuses is refused here too."""
+        _require_choice("reward_at", self.reward_at, ("leaving", "arriving"))
+        _require_choice("gaps", self.gaps, ("split", "keep"))
+        if self.episode_length is not None and self.episode_length < 2:
+            raise ActionlessError(f"episode_length={self.episode_length}: choose at least 2 steps")
+        limit = self.memory_limit_gb
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise ActionlessError(f"memory_limit_gb={limit}: choose a finite number of at least 0")
+
+    def given_for_tables(self) -> list[str]:
+        """The options set here that only tables have a use for."""
+        return [name for name in TABLE_OPTIONS if getattr(self, name) not in (None, (), False)]
+
+
+def _require_choice(name: str, value: str | None, choices: tuple[str, ...]) -> None:
+    if value is not None and value not in choices:
+        raise ActionlessError(f"{name}={value!r}: choose {' or '.join(map(repr, choices))}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import glob
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -48,12 +49,12 @@ _TITLES = {
 def read(
     data: str | Path | Sequence[str | Path],
     *,
-    state_columns: Sequence[str] = (),
+    state_columns: str | Sequence[str] = (),
     reward_column: str | None = None,
     episode_column: str | None = None,
     time_column: str | None = None,
     terminal_column: str | None = None,
-    action_columns: Sequence[str] = (),
+    action_columns: str | Sequence[str] = (),
     reward_at: Literal["leaving", "arriving"] | None = None,
     gaps: Literal["split", "keep"] | None = None,
     sort: bool = False,
@@ -71,12 +72,12 @@ def read(
                               episode_column="batch", time_column="minute")
     """
     options = ReadOptions(
-        state_columns=tuple(state_columns),
+        state_columns=_names(state_columns),
         reward_column=reward_column,
         episode_column=episode_column,
         time_column=time_column,
         terminal_column=terminal_column,
-        action_columns=tuple(action_columns),
+        action_columns=_names(action_columns),
         reward_at=reward_at,
         gaps=gaps,
         sort=sort,
@@ -92,7 +93,8 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
     parts = [data] if isinstance(data, str | Path) else list(data)
     if not parts:
         raise ActionlessError("nothing to read: give a file, a glob or minari:ID")
-    if len(parts) == 1 and (str(parts[0]).startswith(MINARI_PREFIX) or Path(parts[0]).is_dir()):
+    if len(parts) == 1 and (str(parts[0]).startswith(MINARI_PREFIX) or _is_folder(parts[0])):
+        _refuse_table_options(str(parts[0]), "a Minari data set", options)
         return _read_minari(parts[0], options)
     files = [file for part in parts for file in _expand(part)]
     kinds = [_kind(file) for file in files]
@@ -107,8 +109,20 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
     if is_table:
         # Before the cache is looked up: a changed TOML is another way of reading the same files.
         options = with_settings_file(files, options)
+    else:
+        _refuse_table_options(str(files[0]), _TITLES[kinds[0]], options)
     store = _store(files, options)
     return store.cached() or _filled(store, lambda: _read_files(files, kinds[0], options, store))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text with commas, as on the command line, or a sequence of names taken as they are."""
+    return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
+
+
+def _refuse_table_options(path: str, title: str, options: ReadOptions) -> None:
+    if given := options.given_for_tables():
+        raise ActionlessError(f"{path}: {given[0]} is an option of tables, and this is {title}; leave it out")
 
 
 def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:
@@ -161,19 +175,32 @@ def _filled(store: Store, fill) -> Log:
         store.discard()
 
 
+def _is_folder(path: str | Path) -> bool:
+    try:
+        return Path(path).is_dir()
+    except OSError as error:
+        raise ActionlessError(f"{path}: cannot be read ({error.strerror})") from error
+
+
 def _expand(part: str | Path) -> list[Path]:
     path = Path(part)
-    if path.is_dir():
+    if _is_folder(path):
         raise ActionlessError(f"{path}: a folder among several files; give its files or a glob instead")
     if path.exists():
         return [path]
     if glob.has_magic(str(part)):
-        matches = sorted(Path(match) for match in glob.glob(str(part), recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
-        files = [match for match in matches if match.is_file() and match.suffix != ".toml"]
+        matches = glob.glob(str(part), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        paths = [Path(match) for match in sorted(matches, key=_counting)]
+        files = [path for path in paths if path.is_file() and path.suffix != ".toml"]
         if files:
             return files
         raise ActionlessError(f"{part}: no file matches")
     raise ActionlessError(f"{part}: no such file")
+
+
+def _counting(name: str) -> list[tuple[int, str]]:
+    """Order in which people count: part2 before part10, so that an episode goes on in the next file."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _kind(file: Path) -> str:
@@ -189,6 +216,10 @@ def _kind(file: Path) -> str:
     if kind is None and _is_text(head):
         kind = "csv"
     named = _ENDINGS.get(file.suffix.lower())
+    if named == "csv" and kind is None:
+        from actionless.data.table.text import require_utf8
+
+        require_utf8(file)
     if named is not None and named != kind:
         found = "of no kind that is known here" if kind is None else _TITLES[kind]
         raise ActionlessError(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from actionless import __version__
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
 
@@ -41,13 +42,15 @@ class Store:
         self._partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
 
     def cached(self) -> Log | None:
-        """The log that an earlier call left in the cache, if there is one."""
-        manifest = self.folder / "log.json"
-        if not manifest.exists():
+        """The log that an earlier call left in the cache, if it is whole and too large for memory."""
+        try:
+            about = json.loads((self.folder / "log.json").read_text())
+            arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
+            source = Source(about["path"], about["format"], tuple(about["read"]))
+        except (OSError, ValueError, KeyError):
+            return None  # nothing there, or damaged: it is made again from the file
+        if sum(array.nbytes for array in arrays.values()) <= self.memory_limit:
             return None
-        about = json.loads(manifest.read_text())
-        arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
-        source = Source(about["path"], about["format"], tuple(about["read"]))
         log = Log(
             **arrays,
             state_names=tuple(about["state_names"]),
@@ -127,7 +130,10 @@ class Store:
             getattr(arrays, name).flush()
         (self._partial / "log.json").write_text(json.dumps(manifest))
         if self.folder.exists():
-            shutil.rmtree(self.folder)
+            # Moved away first, so that whoever reads it now finds it whole or not at all.
+            old = self._partial.with_suffix(".old")
+            self.folder.rename(old)
+            shutil.rmtree(old)
         self._partial.rename(self.folder)
         cached = self.cached()
         assert cached is not None
@@ -140,9 +146,9 @@ class Store:
 
 
 def cache_folder(files: list[Path], options: str) -> Path:
-    """The cache folder of these files read with these options; a changed file gets another."""
-    stats = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    key = hashlib.sha256(json.dumps([stats, options]).encode()).hexdigest()[:20]
+    """The cache folder of these files read with these options; a changed file or another version gets another."""
+    stats = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    key = hashlib.sha256(json.dumps([__version__, stats, options]).encode()).hexdigest()[:20]
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actionless"
     return Path(os.environ.get("ACTIONLESS_CACHE", default)) / "logs" / key
 
@@ -172,8 +178,10 @@ def _process_limits() -> list[int]:
         soft, _ = resource.getrlimit(limit)
         if soft != resource.RLIM_INFINITY:
             limits.append(max(0, soft - int(used.get(field, 0)) * 1024))
-    container_limit = Path("/sys/fs/cgroup/memory.max")
-    if container_limit.exists() and (text := container_limit.read_text().strip()) != "max":
-        current = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        limits.append(max(0, int(text) - current))
+    container = Path("/sys/fs/cgroup")
+    if (container / "memory.max").exists() and (text := (container / "memory.max").read_text().strip()) != "max":
+        # What a container has read from files counts as used, but gives way to what is needed.
+        files = re.findall(r"^file (\d+)$", (container / "memory.stat").read_text(), re.MULTILINE)
+        used_now = int((container / "memory.current").read_text()) - sum(map(int, files))
+        limits.append(max(0, int(text) - used_now))
     return limits or [2**63 - 1]

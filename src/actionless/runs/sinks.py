@@ -64,8 +64,8 @@ class TensorBoard(Sink):
 
     def __init__(self, directory: Path, step: int):
         require_extra("tensorboard", "tensorboard", "logging to TensorBoard")
-        from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportMissingImports]
-        from tensorboard.compat.proto.summary_pb2 import Summary  # pyright: ignore[reportMissingImports]
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # pyright: ignore
+        from tensorboard.compat.proto.summary_pb2 import Summary  # pyright: ignore
         from tensorboard.summary.writer.event_file_writer import EventFileWriter  # pyright: ignore[reportMissingImports]
 
         self._writer = EventFileWriter(str(directory))
