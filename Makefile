@@ -25,10 +25,10 @@ demo: .venv/core
 	$(BIN)/actionless inspect examples/heated_tank.parquet
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 test-slow: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: .venv/dev
 	$(BIN)/ruff check .
