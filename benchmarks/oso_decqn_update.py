@@ -1,0 +1,202 @@
+"""Speed of OSO-DecQN's update, as JSON: `python -m benchmarks.oso_decqn_update [--repeats 5]`.
+
+Four ratios, each measured in turns within one process, because machines are noisy:
+useful FLOP/s of the update against a plain float32 matmul of the same machine, at the paper's size and at the
+`cpu` scale; the same update in vectorised PyTorch (where it is installed); the cost at M=78 against M=17.
+Useful FLOPs are those of matrix products alone: three forward passes and one backward pass.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from actionless.offline.learner import Batch, Spec
+from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
+from actionless.offline.presets import SCALES
+
+ROWS, MATMUL = 20_000, 1024
+
+
+@dataclass(frozen=True)
+class Size:
+    """One configuration to measure."""
+
+    hidden: tuple[int, ...]
+    state_dim: int
+    ensemble: int = 5
+    batch: int = 256
+    bins: int = 3
+
+    @property
+    def flops(self) -> int:
+        """Of one update: forward on s, twice on s', and backward; the inputs need no gradient."""
+        sizes = (self.state_dim, *self.hidden, self.state_dim * self.bins)
+        layers = [2 * a * b * self.batch * self.ensemble for a, b in pairwise(sizes)]
+        return 5 * sum(layers) - layers[0]
+
+
+def arrays(size: Size) -> dict[str, np.ndarray]:
+    """A made-up log: speed does not depend on what is learnt."""
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(2, ROWS, size.state_dim)).astype(np.float32)
+    return {
+        "states": states[0],
+        "next_states": states[1],
+        "rewards": rng.normal(size=ROWS).astype(np.float32),
+        "masks": np.ones(ROWS, np.float32),
+        "deltas": rng.integers(0, size.bins, (ROWS, size.state_dim)).astype(np.int32),
+    }
+
+
+def jax_updates(size: Size, updates: int) -> Callable[[], None]:
+    """Many updates in one dispatch, batches drawn inside: what the training loop does."""
+    config = OsoDecqnConfig(hidden=size.hidden, ensemble=size.ensemble)
+    learner = OsoDecqn.create(Spec(size.state_dim, size.bins), config, jax.random.key(0))
+    data = Batch(**{name: jnp.asarray(a) for name, a in arrays(size).items()})
+
+    def step(learner: OsoDecqn, key: jax.Array) -> tuple[OsoDecqn, dict[str, jax.Array]]:
+        rows_key, update_key = jax.random.split(key)
+        rows = jax.random.randint(rows_key, (size.batch,), 0, ROWS)
+        return learner.update(jax.tree.map(lambda a: a[rows], data), update_key)
+
+    @eqx.filter_jit(donate="all")
+    def dispatch(learner: OsoDecqn, key: jax.Array) -> tuple[OsoDecqn, jax.Array]:
+        learner, metrics = jax.lax.scan(step, learner, jax.random.split(key, updates))
+        return learner, metrics["loss"].mean()
+
+    held = [learner]
+
+    def run() -> None:
+        held[0], loss = dispatch(held[0], jax.random.key(1))
+        jax.block_until_ready(loss)
+
+    return run
+
+
+def matmuls(count: int) -> Callable[[], None]:
+    """Plain products of two square matrices: what this machine can do."""
+    a = jnp.asarray(np.random.default_rng(0).normal(size=(MATMUL, MATMUL)) / MATMUL**0.5, jnp.float32)
+    loop = jax.jit(lambda x: jax.lax.scan(lambda y, _: (y @ a, None), x, None, length=count)[0])
+    return lambda: jax.block_until_ready(loop(a))
+
+
+def torch_updates(size: Size, updates: int) -> Callable[[], None]:
+    """The same update as a PyTorch user would vectorise it: stacked weights, `baddbmm`, fused Adam."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    config = OsoDecqnConfig()
+    data = {name: torch.from_numpy(a) for name, a in arrays(size).items()}
+    data["deltas"] = data["deltas"].long()
+    sizes = (size.state_dim, *size.hidden, size.state_dim * size.bins)
+    layers = list(pairwise(sizes))
+    shapes = [s for a, b in layers for s in ((size.ensemble, a, b), (size.ensemble, 1, b))]
+    online = [
+        torch.empty(s).uniform_(-(layers[i // 2][0] ** -0.5), layers[i // 2][0] ** -0.5).requires_grad_()
+        for i, s in enumerate(shapes)
+    ]
+    target = [p.detach().clone() for p in online]
+    adam = torch.optim.Adam(online, lr=config.learning_rate, fused=True)
+
+    def forward(parameters: list, states):
+        x = states.expand(size.ensemble, *states.shape)
+        for i in range(0, len(parameters), 2):
+            x = torch.baddbmm(parameters[i + 1], x, parameters[i])
+            x = torch.relu(x) if i < len(parameters) - 2 else x
+        return x.view(size.ensemble, len(states), size.state_dim, size.bins)
+
+    def q_values(u, delta):
+        return u.gather(-1, delta.expand(size.ensemble, *delta.shape)[..., None])[..., 0].mean(-1)
+
+    def update() -> None:
+        rows = torch.randint(ROWS, (size.batch,))
+        states, next_states, rewards, masks, deltas = (data[name][rows] for name in data)
+        with torch.no_grad():
+            odds = torch.softmax(forward(online, next_states).mean(0), -1)
+            drawn = torch.multinomial(odds.view(-1, size.bins), 1).view(size.batch, size.state_dim)
+            y = rewards + config.discount * masks * q_values(forward(target, next_states), drawn).mean(0)
+        u = forward(online, states)
+        mean = u.mean(0)
+        excess = torch.logsumexp(mean, -1) - mean.gather(-1, deltas[..., None])[..., 0]
+        loss = (q_values(u, deltas) - y).square().mean() + config.alpha * excess.mean()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(target, online, config.target_rate)
+
+    def run() -> None:
+        for _ in range(updates):
+            update()
+
+    return run
+
+
+def in_turns(contestants: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """Best seconds of each, measured in turns after one unmeasured call that compiles.
+
+    On one thread CPU time is read, which other processes cannot inflate; on several, wall time.
+    """
+    clock = time.process_time if len(os.sched_getaffinity(0)) == 1 else time.perf_counter
+    for contestant in contestants.values():
+        contestant()
+    best = dict.fromkeys(contestants, float("inf"))
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            start = clock()
+            contestant()
+            best[name] = min(best[name], clock() - start)
+    return best
+
+
+def measure(repeats: int, updates: int) -> dict:
+    scale = SCALES["cpu"]
+    sizes = {
+        "paper": Size((512, 512, 512), 17),
+        "paper_78": Size((512, 512, 512), 78),
+        "cpu": Size(scale.hidden, 11, scale.ensemble, scale.batch_size),
+    }
+    multiplications = 4 * updates
+    contestants = {f"jax/{name}": jax_updates(size, updates) for name, size in sizes.items()}
+    contestants["matmul"] = matmuls(multiplications)
+    torch_present = importlib.util.find_spec("torch") is not None
+    if torch_present:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        contestants |= {f"torch/{name}": torch_updates(size, updates) for name, size in sizes.items()}
+    best = in_turns(contestants, repeats)
+    rate = multiplications * 2 * MATMUL**3 / best["matmul"]
+    result: dict = {
+        "threads": len(os.sched_getaffinity(0)),
+        "matmul_gflops": rate / 1e9,
+        "milliseconds": {name: 1e3 * s / updates for name, s in best.items() if name != "matmul"},
+        "share_of_matmul_rate": {
+            name: size.flops * updates / best[f"jax/{name}"] / rate for name, size in sizes.items()
+        },
+        "cost_78_over_17": best["jax/paper_78"] / best["jax/paper"],
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    if torch_present:
+        result["speed_over_torch"] = {name: best[f"torch/{name}"] / best[f"jax/{name}"] for name in sizes}
+    else:
+        result["speed_over_torch"] = "not measured: PyTorch is not installed (pip install torch)"
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--updates", type=int, default=10, help="updates per measurement")
+    options = parser.parse_args()
+    print(json.dumps(measure(options.repeats, options.updates), indent=2))
