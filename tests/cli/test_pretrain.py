@@ -15,7 +15,7 @@ from actionless import cli
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 
-STEPS = 2000
+STEPS = 3000
 OPTIONS = ["--scale=smoke", f"--steps={STEPS}", "--log-every=20", "--evaluate-every=100", "--checkpoint-seconds=0"]
 
 

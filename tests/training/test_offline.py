@@ -1,4 +1,4 @@
-"""Runs from beginning to end, within this process; tests/cli/test_pretrain.py kills real ones."""
+"""The offline loop from beginning to end, within this process; tests/cli/test_pretrain.py kills real runs."""
 
 import dataclasses
 import inspect
