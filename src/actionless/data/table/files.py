@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from actionless.data.log import BLOCK_BYTES
 from actionless.data.table import text
@@ -63,12 +64,13 @@ class TableFile:
     def has_rows(self) -> bool:
         """Whether there is anything below the header."""
         name = next(iter(self.schema))
-        return self._collected(lambda: self._scan({name: pl.String()}).select(name).head(1).collect().height > 0)
+        return self._collected(lambda: self._scan({name: pl.String()}).select(pl.first()).head(1).collect().height > 0)
 
     def blocks(self, wanted: Mapping[str, DataType]) -> Iterator[pl.DataFrame]:
         """The rows of these columns, in order, as these types, in blocks of a few tens of megabytes."""
         size = min(_SLICE_ROWS, max(1, _SLICE_BYTES // (8 * len(wanted))))
-        columns = [pl.col(name).cast(dtype) for name, dtype in wanted.items()]
+        # Not `pl.col`, which takes `*` and `^…$` as patterns.
+        columns = [cs.by_name(name).cast(dtype) for name, dtype in wanted.items()]
         lazy = self._scan(wanted).select(columns)
         if self.kind == "csv":
             # Lines have no index: only one pass from the top avoids parsing the same lines again and again.

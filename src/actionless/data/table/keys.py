@@ -9,9 +9,12 @@ from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.table.columns import TableColumns
 from actionless.data.table.files import DataType, TableFile
+from actionless.data.table.text import NotWholeError
 from actionless.errors import ActionlessError
 
 _UNITS = ("ms", "us", "ns")
+# Whole numbers that may be too large for the 64 signed bits in which times are compared.
+_WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +54,20 @@ class Keys:
 
 def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
     """Stream the key columns alone; where there is none, the reward is read to count the rows."""
-    episode, time, terminal = columns.episode, columns.time, columns.terminal
-    time_types = [] if time is None else _time_types(files, time)
-    if episode is not None:
-        types = [_episode_type(file, episode) for file in files]
+    time_types = [] if columns.time is None else _time_types(files, columns.time)
+    if columns.episode is not None:
+        types = [_episode_type(file, columns.episode) for file in files]
         names = ["whole number" if dtype.is_integer() else str(dtype) for dtype in types]
-        _require_one_type(files, episode, "episode", names)
+        _require_one_type(files, columns.episode, "episode", names)
+    try:
+        return _stream_keys(files, columns, time_types)
+    except NotWholeError:
+        # Only times are read as whole numbers, and those of a CSV may turn into fractions far below its first rows.
+        return _stream_keys(files, columns, [pl.Float64() for _ in files])
+
+
+def _stream_keys(files: Sequence[TableFile], columns: TableColumns, time_types: Sequence[DataType]) -> Keys:
+    episode, time, terminal = columns.episode, columns.time, columns.terminal
     numbers: dict[object, int] = {}
     episodes, times, terminals, starts = [], [], [], [0]
     for index, file in enumerate(files):
@@ -77,7 +88,7 @@ def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
                 episodes.append(_numbered(block[episode], numbers))
             if time is not None:
                 _require_present(file, row, block[time], "time")
-                times.append(block[time].to_physical().to_numpy())
+                times.append(_signed(file, row, block[time]).to_physical().to_numpy())
             if terminal is not None:
                 terminals.append(_flags(file, row, block[terminal]))
             starts[-1] += block.height
@@ -117,6 +128,19 @@ def _require_present(file: TableFile, row: int, values: pl.Series, role: str) ->
         )
 
 
+def _signed(file: TableFile, row: int, times: pl.Series) -> pl.Series:
+    if times.dtype not in _WIDE:
+        return times
+    signed = times.cast(pl.Int64, strict=False)
+    if signed.has_nulls():
+        first = signed.is_null().arg_max() or 0
+        raise ActionlessError(
+            f"{file.path}: {file.place(row + first)}, column '{times.name}' is {times[first]}, but a time is at most "
+            f"{2**63 - 1}; count it from a later start or in a larger unit"
+        )
+    return signed
+
+
 def _episode_type(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if dtype.is_nested() or dtype == pl.Object:
@@ -142,7 +166,7 @@ def _time_types(files: Sequence[TableFile], column: str) -> list[DataType]:
     )
     if found[0].is_numeric():
         whole = all(dtype.is_integer() for dtype in found)
-        return [pl.Int64() if whole else pl.Float64() for _ in found]
+        return [(dtype if dtype in _WIDE else pl.Int64()) if whole else pl.Float64() for dtype in found]
     if isinstance(found[0], pl.Date):
         return found
     unit = max((dtype.time_unit for dtype in found), key=_UNITS.index)  # pyright: ignore[reportAttributeAccessIssue]

@@ -12,14 +12,19 @@ from actionless.errors import ActionlessError, first_line
 # R writes NA, databases write NULL or null; an empty cell is missing anyway.
 MISSING = ("NA", "N/A", "NULL", "null")
 _CHUNK_BYTES = 16 * 2**20
+_QUOTED = re.compile(r'"[^"]*"')
 _BAD_CELL = re.compile(r"could not parse `(.*?)` as dtype `(.*?)` at column '(.*?)'", re.DOTALL)
 
 
+class NotWholeError(ActionlessError):
+    """A cell that was read as a whole number is none; it may still be a fraction."""
+
+
 def separator_of(path: Path) -> str:
-    """The separator that stands most often in the first line; a comma where there is none."""
+    """The separator that stands most often in the first line, outside quotes; a comma where there is none."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = next((line for line in file if line.strip()), "")
-    return max(",\t;|", key=header.count)
+    return max(",\t;|", key=_QUOTED.sub("", header).count)
 
 
 def records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -47,9 +52,21 @@ def line_of(path: Path, separator: str, row: int) -> int:
     return header_line + 1 + row
 
 
+def require_utf8(path: Path) -> None:
+    """Refuse text in another encoding, with its first line that shows it."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ActionlessError(f"{path}: line {number} is not UTF-8; save the file as UTF-8") from error
+
+
 def require_distinct_names(path: Path, separator: str) -> None:
     """Polars would rename the second of two columns, and nobody would know which one was read."""
-    _, header = next(records(path, separator))
+    _, header = next(records(path, separator), (0, []))
+    if not any(name.strip() for name in header):
+        raise ActionlessError(f"{path}: no column names; put a line that names the columns above the rows")
     for name, times in Counter(header).items():
         if name and times > 1:
             raise ActionlessError(f"{path}: {times} columns are named '{name}' in the header; rename all but one")
@@ -85,12 +102,14 @@ def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
     """A parser's complaint, with the line where it can be found."""
     said = str(error)
     if "utf-8" in said.lower():
-        return ActionlessError(f"{path}: line {_first_undecodable_line(path)} is not UTF-8; save the file as UTF-8")
+        require_utf8(path)
     if "not properly escaped" in said:
         [(line, _)] = deque(records(path, separator), maxlen=1)
         return ActionlessError(f"{path}: a quoted cell that begins on line {line} is never closed; close the quote")
     if (found := _BAD_CELL.search(said)) is not None:
         text, dtype, column = found.groups()
+        if dtype == "i64":
+            return NotWholeError(f"{path}: column '{column}': '{text}' is not a whole number")
         line = _line_of_cell(path, separator, column, text)
         if line is not None:
             return ActionlessError(
@@ -98,16 +117,6 @@ def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
                 "mend the cell, or leave it empty where a value may be missing"
             )
     return ActionlessError(f"{path}: cannot be read as CSV ({first_line(error)})")
-
-
-def _first_undecodable_line(path: Path) -> int:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return number
-    raise AssertionError(f"{path} is UTF-8 after all")
 
 
 def _line_of_cell(path: Path, separator: str, column: str, text: str) -> int | None:
@@ -123,6 +132,4 @@ def _line_of_cell(path: Path, separator: str, column: str, text: str) -> int | N
 def _wanted(dtype: str) -> str:
     if dtype.startswith(("date", "time", "duration")):
         return "a date or time like those above it"
-    return {"bool": "true or false like the cells above it", "i64": "a whole number like those above it"}.get(
-        dtype, "a number"
-    )
+    return "true or false like the cells above it" if dtype == "bool" else "a number"
