@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import actionless
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
@@ -82,6 +83,24 @@ def test_an_episode_goes_on_in_the_next_file(tmp_path):
     assert log.next_states.tolist() == [[2, -2], [3, -3], [11, -11]]
     assert log.source.path == f"{first} and 1 more"
     assert log.name == "1"
+    assert log.warnings == ()
+
+
+def test_an_episode_that_goes_on_in_the_next_file_without_a_time(tmp_path):
+    whole = pl.DataFrame(TWO_EPISODES)
+    options = BASIC | {"episode_column": "e"}
+    first, second = write(tmp_path / "1.parquet", whole[:3]), write(tmp_path / "2.parquet", whole[3:])
+    assert read(first, second, **options).warnings == ()
+    first, second = write(tmp_path / "1.parquet", whole[[0, 1]]), write(tmp_path / "2.parquet", whole[[2, 3, 4]])
+    rest = (
+        "on from one file into another and no time column is named: the order of the files was taken as the order of "
+        "time; name one with --time-column"
+    )
+    assert read(first, second, **options).warnings == (f"1 episode goes {rest}",)
+    first, second = write(tmp_path / "1.parquet", whole[[0, 3]]), write(tmp_path / "2.parquet", whole[[1, 2, 4]])
+    log = read(first, second, **options)
+    assert log.states[:, 0].tolist() == [1, 2, 10]
+    assert log.warnings == (f"2 episodes go {rest}",)
 
 
 def test_without_an_episode_column_each_file_is_one(tmp_path):
@@ -235,6 +254,21 @@ def test_csv_separators(tmp_path, separator):
     assert read(path, **KEYED).states.tolist() == [[1, -1], [2, -2], [10, -10]]
 
 
+def test_separators_within_quotes_do_not_count(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('"x, left";"x, right";r\n1;2;0\n3;4;0\n')
+    log = read(path, state_columns=("x, left", "x, right"), reward_column="r")
+    assert log.states.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_polars_takes_as_patterns(tmp_path, kind):
+    path = write(tmp_path / f"log.{kind}", {"^(": [0, 0], "*": [1, 2], "^.*$": [3, 4], "r": [0, 0]})
+    assert read(path, state_columns=("*", "^.*$"), reward_column="r").state_names == ("*", "^.*$")
+    log = read(path, state_columns=("^.*$",), reward_column="r")
+    assert log.states.tolist() == [[3]]
+
+
 def test_csv_as_other_programs_write_it(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(
@@ -257,6 +291,24 @@ def test_csv_whole_numbers_may_turn_into_fractions_late(tmp_path):
         read(path, **options)
     path.write_text("x,y,r\n" + "1,2,0\n" * 2000 + "1.5,2.5,1\n0,0,0\n")
     assert read(path, **options).states[-1].tolist() == [1.5, 2.5]
+
+
+def test_csv_times_may_turn_into_fractions_late(tmp_path):
+    path = tmp_path / "log.csv"
+    times = [*range(2000), 2000.5, 2001.5]
+    path.write_text("t,x,y,r\n" + "".join(f"{time},{time},0,0\n" for time in times))
+    log = read(path, time_column="t", **BASIC)
+    assert log.states[:, 0].tolist() == times[:-1]
+    assert log.ends.sum() == 1
+
+
+def test_csv_times_of_whole_nanoseconds_are_exact(tmp_path):
+    start = 1_700_000_000_000_000_000
+    path = tmp_path / "log.csv"
+    path.write_text("t,x,y,r\n" + "".join(f"{start + i},{i},0,0\n" for i in range(2000)))
+    log = read(path, time_column="t", **BASIC)
+    assert len(log) == 1999
+    assert log.ends.sum() == 1
 
 
 def test_csv_episode_keys_are_text(tmp_path):
@@ -420,15 +472,15 @@ def test_a_file_without_rows_among_others(tmp_path):
 def test_settings_beside_the_data(tmp_path):
     path = write(tmp_path / "log.parquet", TWO_EPISODES | {"r2": [9.0, 8.0, 7.0, 6.0, 5.0]})
     (tmp_path / "actionless.toml").write_text('state_columns = "y"\nreward_column = "r2"\n')
-    assert read(path).state_names == ("y",)
+    assert actionless.read(path).state_names == ("y",)
     (tmp_path / "log.toml").write_text(
         'state-columns = "x, y"\nreward-column = "r2"\nepisode_column = "e"\ntime_column = "t"\n'
         'reward_at = "arriving"\n'
     )
-    log = read(path)
+    log = actionless.read(path)
     assert log.state_names == ("x", "y")
     assert log.rewards.tolist() == [8.0, 7.0, 5.0]
-    flags_win = read(path, state_columns=("y",), reward_at="leaving")
+    flags_win = actionless.read(path, state_columns=("y",), reward_at="leaving")
     assert flags_win.state_names == ("y",)
     assert flags_win.rewards.tolist() == [9.0, 8.0, 6.0]
 
@@ -438,7 +490,7 @@ def test_several_files_share_the_settings_of_their_folder(tmp_path):
     first, second = write(tmp_path / "1.parquet", frame[:3]), write(tmp_path / "2.parquet", frame[3:])
     (tmp_path / "1.toml").write_text('state_columns = ["x"]\nreward_column = "r"\n')
     (tmp_path / "actionless.toml").write_text('state_columns = ["y", "x"]\nreward_column = "r"\nsort = false\n')
-    assert read(first, second).state_names == ("y", "x")
+    assert actionless.read([first, second]).state_names == ("y", "x")
 
 
 def test_many_blocks_read_as_one(tmp_path, monkeypatch):
@@ -538,4 +590,8 @@ def test_random_episodes_read_back_exactly(tmp_path_factory, made, kind, pieces,
         assert getattr(log, name).tolist() == values, name
         assert getattr(mapped, name).tolist() == values, name
     assert mapped.fingerprint == log.fingerprint
-    assert log.warnings == mapped.warnings == ()
+    in_files = [set(mixed["e"][start:stop]) for start, stop in itertools.pairwise(cuts)]
+    carried = {key for one, other in itertools.combinations(in_files, 2) for key in one & other}
+    assert log.warnings == mapped.warnings
+    assert len(log.warnings) == bool(carried and "time_column" not in options)
+    assert all(warning.startswith(f"{len(carried)} episode") for warning in log.warnings)

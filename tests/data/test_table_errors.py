@@ -5,10 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import actionless
 from actionless import ActionlessError
-from actionless.data.options import ReadOptions
-from actionless.data.store import Store
-from actionless.data.table.read import read_table
 
 NAN = float("nan")
 BASIC = {"state_columns": ("x", "y"), "reward_column": "r"}
@@ -20,6 +18,11 @@ ROWS = {
     "y": [0.0, 0.0, 0.0, 0.0, 0.0],
     "r": [0.1, 0.2, 0.3, 0.4, 0.5],
 }
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path / "cache"))
 
 
 def table(path: Path, **changed) -> Path:
@@ -36,13 +39,9 @@ def text(path: Path, content: str) -> Path:
 
 def error(*files: Path, **options) -> str:
     """The message about the first file, without that file's path; nothing may be left in the cache."""
-    kind = files[0].suffix[1:]
-    cache = files[0].parent / "cache"
-    store = Store(cache / "log", memory_limit=0)
     with pytest.raises(ActionlessError) as caught:
-        read_table(list(files), kind, ReadOptions(**options), store)
-    store.discard()
-    assert not cache.exists() or not list(cache.iterdir())
+        actionless.read(files, memory_limit_gb=0.0, **options)
+    assert not list(files[0].parent.glob("cache/logs/*"))
     message = str(caught.value)
     assert "\n" not in message
     return message.removeprefix(f"{files[0]}: ")
@@ -71,6 +70,18 @@ class TestColumns:
         assert error(path, **BASIC, action_columns=("tempereture",)) == (
             "no column 'tempereture' (named as action column); did you mean 'temperature'?"
         )
+
+    def test_spaces_at_the_ends_of_a_name(self, tmp_path):
+        path = text(tmp_path / "log.csv", " x,y,r\n1,2,0\n3,4,0\n")
+        assert error(path, **BASIC) == (
+            "no column 'x' (named as state column); did you mean ' x'? Its spaces count, and --state-columns and "
+            "--action-columns drop them: list such names in a TOML file beside the data"
+        )
+        (tmp_path / "log.toml").write_text('state_columns = [" x", "y"]\nreward_column = "r"\n')
+        assert actionless.read(path).state_names == (" x", "y")
+        assert actionless.read(path, state_columns=[" x"]).state_names == (" x",)
+        # The other way round the spaces are the slip.
+        assert error(path, state_columns=("y ",)) == "no column 'y ' (named as state column); did you mean 'y'?"
 
     def test_missing_in_a_further_file(self, tmp_path):
         first = table(tmp_path / "1.parquet")
@@ -142,6 +153,10 @@ class TestSettings:
                 "the key 'state_columns' must be a list of texts, or one text with commas, not ['x', 2]",
             ),
             ("state_columns = []", "the key 'state_columns' must be a list of texts, or one text with commas, not []"),
+            (
+                'state_columns = "x,"',
+                "the key 'state_columns' must be a list of texts, or one text with commas, not 'x,'",
+            ),
             ('sort = "yes"', "the key 'sort' must be true or false, not 'yes'"),
             ('reward-at = "left"', "the key 'reward_at' must be \"leaving\" or \"arriving\", not 'left'"),
             ("gaps = true", 'the key \'gaps\' must be "split" or "keep", not True'),
@@ -192,6 +207,11 @@ class TestDamage:
     def test_header_only(self, tmp_path):
         path = text(tmp_path / "log.csv", "x,y,r\n")
         assert error(path, **BASIC) == "no rows: there are column names and nothing below them"
+
+    @pytest.mark.parametrize("content", ["\n\n\n", "  \n\t\n", "\ufeff", "\ufeff\n", ",,\n1,2,3\n"])
+    def test_no_header(self, tmp_path, content):
+        path = text(tmp_path / "log.csv", content)
+        assert error(path, **BASIC) == "no column names; put a line that names the columns above the rows"
 
     @pytest.mark.parametrize("kind", ["parquet", "arrow"])
     def test_no_rows(self, tmp_path, kind):
@@ -253,6 +273,11 @@ class TestValues:
         assert error(path, **KEYED, action_columns=("u",), with_actions=True).startswith(
             "row 3 (counting from 0), column 'u' is nan; fill in"
         )
+
+    @pytest.mark.parametrize(("kind", "place"), [("parquet", "row 1 (counting from 0)"), ("csv", "line 3")])
+    def test_an_action_beyond_float32(self, tmp_path, kind, place):
+        path = table(tmp_path / f"log.{kind}", u=[0.1, -1e300, 0.3, 0.4, 0.5])
+        assert error(path, **KEYED, action_columns=("u",), with_actions=True).startswith(f"{place}, column 'u' is -inf")
 
     @pytest.mark.parametrize(
         ("column", "values", "dtype"),
@@ -353,6 +378,17 @@ class TestOrder:
         path = table(tmp_path / "log.parquet", t=[0.0, NAN, 2.0, 3.0, 4.0])
         assert "row 1 (counting from 0), column 't' has no time" in error(path, **KEYED)
 
+    @pytest.mark.parametrize("dtype", [pl.UInt64, pl.Int128])
+    def test_time_beyond_63_bits(self, tmp_path, dtype):
+        times = pl.Series([2**63 - 2, 2**63 - 1, 2**63, 0, 1], dtype=dtype)
+        path = table(tmp_path / "log.parquet", t=times)
+        assert error(path, **KEYED) == (
+            "row 2 (counting from 0), column 't' is 9223372036854775808, but a time is at most 9223372036854775807; "
+            "count it from a later start or in a larger unit"
+        )
+        table(path, t=times.set(times == 2**63, 5))
+        assert error(path, **KEYED).startswith("row 2 (counting from 0) is earlier than the row before")
+
     def test_time_as_text(self, tmp_path):
         path = table(tmp_path / "log.parquet", t=["0", "1", "2", "0", "1"])
         assert error(path, **KEYED) == "the time column 't' is String; convert it to a number, a date or a datetime"
@@ -433,10 +469,8 @@ class TestCsv:
         assert error(path, **BASIC).startswith("line 3, column 'x' is nan, the first of 2 such values")
 
     def test_a_time_unlike_those_above(self, tmp_path):
-        path = text(tmp_path / "log.csv", "t,x,y,r\n" + "".join(f"{i},0,0,0\n" for i in range(1500)) + "1500.5,0,0,0\n")
-        assert error(path, **BASIC, time_column="t").startswith(
-            "line 1502, column 't': '1500.5' is not a whole number like those above it"
-        )
+        path = text(tmp_path / "log.csv", "t,x,y,r\n" + "".join(f"{i},0,0,0\n" for i in range(1500)) + "15o0,0,0,0\n")
+        assert error(path, **BASIC, time_column="t").startswith("line 1502, column 't': '15o0' is not a number;")
         rows = "".join(f"2024-01-{1 + i // 100:02d} 00:00:{i % 60:02d},0,0,0\n" for i in range(1500))
         path = text(tmp_path / "log.csv", f"t,x,y,r\n{rows}yesterday,0,0,0\n")
         assert error(path, **BASIC, time_column="t").startswith(
@@ -468,7 +502,8 @@ class TestCsv:
             "a quoted cell that begins on line 3 is never closed; close the quote"
         )
 
-    def test_another_encoding(self, tmp_path):
+    @pytest.mark.parametrize("rows", [1, 5000])
+    def test_another_encoding(self, tmp_path, rows):
         path = tmp_path / "log.csv"
-        path.write_bytes("e,x,y,r\na,1,2,0\né,3,4,0\n".encode("latin-1"))
-        assert error(path, **BASIC, episode_column="e") == "line 3 is not UTF-8; save the file as UTF-8"
+        path.write_bytes(("e,x,y,r\n" + "a,1,2,0\n" * rows + "é,3,4,0\n").encode("latin-1"))
+        assert error(path, **BASIC, episode_column="e") == f"line {rows + 2} is not UTF-8; save the file as UTF-8"

@@ -77,9 +77,10 @@ def _checked(path: Path, key: str, value: Any) -> Any:
             return value
     elif key in _NAME_LISTS:
         wanted = "a list of texts, or one text with commas"
-        names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-        if isinstance(names, list) and names and all(isinstance(name, str) and name for name in names):
-            return tuple(names)
+        if isinstance(value, str) and all(name.strip() for name in value.split(",")):
+            return tuple(name.strip() for name in value.split(","))
+        if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+            return tuple(value)
     elif isinstance(value, str) and value:
         return value
     raise ActionlessError(f"{path}: the key '{key}' must be {wanted}, not {value!r}; the keys are {', '.join(_KEYS)}")
@@ -157,10 +158,20 @@ def _expanded(
 
 def _require(path: Path, found: Sequence[str], column: str, role: str) -> None:
     if column not in found:
-        lowered = {name.lower(): name for name in found}
-        close = [f"'{lowered[name]}'" for name in difflib.get_close_matches(column.lower(), lowered)]
-        hint = f"did you mean {' or '.join(close)}?" if close else f"columns found: {_listed(found)}"
-        raise ActionlessError(f"{path}: no column '{column}' (named as {role}); {hint}")
+        raise ActionlessError(f"{path}: no column '{column}' (named as {role}); {_hint(found, column)}")
+
+
+def _hint(found: Sequence[str], column: str) -> str:
+    lowered = {name.lower(): name for name in found}
+    close = [lowered[name] for name in difflib.get_close_matches(column.lower(), lowered)]
+    spaced = [name for name in found if name.strip() == column]
+    meant = " or ".join(f"'{name}'" for name in spaced or close)
+    if spaced:
+        return (
+            f"did you mean {meant}? Its spaces count, and --state-columns and --action-columns drop them: "
+            "list such names in a TOML file beside the data"
+        )
+    return f"did you mean {meant}?" if close else f"columns found: {_listed(found)}"
 
 
 def _require_one_role(path: Path, roles: Sequence[tuple[str, Sequence[str]]]) -> None:

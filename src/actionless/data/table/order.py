@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 
 import numpy as np
 import polars as pl
@@ -73,6 +74,12 @@ def order_rows(keys: Keys, columns: TableColumns, options: ReadOptions) -> RowOr
     if columns.episode is None:
         what = "the file is" if count == 1 else "each file is"
         warnings.append(f"no episode column is named: {what} taken as one episode; name one with --episode-column")
+    if keys.times is None and (carried := _episodes_of_several_files(keys)):
+        what = "episode goes" if carried == 1 else "episodes go"
+        warnings.append(
+            f"{carried:,} {what} on from one file into another and no time column is named: the order of the files "
+            "was taken as the order of time; name one with --time-column"
+        )
     if keys.times is not None:
         times = keys.times[order]
         _require_increasing(finder, columns, times, last)
@@ -86,6 +93,11 @@ def _episode_order(episodes: Int[np.ndarray, "rows"]) -> Order:
     if (episodes[1:] >= episodes[:-1]).all():
         return slice(None)
     return np.argsort(episodes, kind="stable")
+
+
+def _episodes_of_several_files(keys: Keys) -> int:
+    per_file = [np.unique(keys.episodes[start:stop]) for start, stop in itertools.pairwise(keys.places.starts.tolist())]
+    return int((np.bincount(np.concatenate(per_file)) > 1).sum())
 
 
 def _time_order(episodes: Int[np.ndarray, "rows"], times: Shaped[np.ndarray, "rows"], order: Order) -> Order:

@@ -18,7 +18,7 @@ from actionless.data.log import Log, Source
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
 from actionless.data.store import LogArrays, Store
-from actionless.data.table.columns import TableColumns, choose_columns, require_columns, with_settings_file
+from actionless.data.table.columns import TableColumns, choose_columns, require_columns
 from actionless.data.table.files import DataType, TableFile
 from actionless.data.table.keys import Places, read_keys
 from actionless.data.table.order import order_rows
@@ -28,8 +28,7 @@ _MISALIGNED_SHARE = 0.9
 
 
 def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], options: ReadOptions, store: Store) -> Log:
-    """Read files of one kind as one log; what the options leave open is taken from a TOML beside the data."""
-    options = with_settings_file(files, options)
+    """Read files of one kind as one log; what a TOML beside them says is in the options already."""
     tables = [TableFile(file, kind) for file in files]
     for table in tables:
         table.require_complete()
