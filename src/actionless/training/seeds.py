@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGINT
+from signal import SIGTERM
 from typing import Any
 
 from actionless.data.store import default_memory_limit
@@ -122,8 +122,9 @@ def _start(path: Path) -> "subprocess.Popen[bytes]":
 
 
 def _stop(running: dict[Path, "subprocess.Popen[bytes]"]) -> None:
+    # Not SIGINT, which a process inherits as ignored from one that was started in the background.
     for process in running.values():
-        process.send_signal(SIGINT)
+        process.send_signal(SIGTERM)
 
 
 def _workers(run: Run, seeds: int) -> int:
