@@ -1,10 +1,11 @@
 """Checks that run while a file is read, block by block, and name the first bad place."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from actionless.data.log import blocks
 from actionless.errors import ActionlessError
@@ -46,6 +47,22 @@ class FiniteCheck:
             raise ActionlessError(
                 f"{self.path}: {self.place(row, column)} is {value}{others}; fill in or drop these rows before reading"
             )
+
+
+def narrowed(values: Shaped[np.ndarray, "..."], dtype: np.dtype) -> Float[np.ndarray, "..."]:
+    """Numbers as another float type; those too large for it become infinite, for the finite check to name."""
+    with np.errstate(over="ignore"):
+        return values.astype(dtype, copy=False)
+
+
+def as_flags(values: Shaped[np.ndarray, "rows"], place: Callable[[int], str]) -> Bool[np.ndarray, "rows"]:
+    """True or false, or 1 or 0; `place` says where a value stands that is neither."""
+    odd = np.flatnonzero((values != 0) & (values != 1))
+    if len(odd):
+        raise ActionlessError(
+            f"{place(int(odd[0]))} is {values[odd[0]]}; an episode-end flag must be true or false, or 1 or 0"
+        )
+    return values != 0
 
 
 def require_transitions(path: str, transitions: int) -> None:
@@ -90,9 +107,23 @@ def broken_rows_warning(breaks: int, transitions: int) -> str:
     )
 
 
-ACTION_NAMES = ("action", "act", "actions", "control", "controls", "ctrl", "torque", "command", "dose", "u")
+# Words of a name, joined by underscores. Some words mean an action anywhere in a name. A control or a dose is
+# one as the last word (`valve_control`, but not `control_room_temp`), `act` as the first (`temp_act` is what
+# was measured), `u` alone.
+_ACTION_NAME = re.compile(
+    r"(.*_)?(actions?|commands?|cmd|ctrl|torques?)(_.*)?"
+    r"|(.*_)?(controls?|doses?)"
+    r"|act(_.*)?"
+    r"|u"
+)
 
 
 def action_like(names: Sequence[str]) -> list[str]:
     """State names that usually belong to actions."""
-    return [name for name in names if name.lower().rstrip("0123456789").rstrip("_.-[]") in ACTION_NAMES]
+    return [name for name in names if _ACTION_NAME.fullmatch(_words(name))]
+
+
+def _words(name: str) -> str:
+    """`jointTorque[3]` and `joint.torque_3` as `joint_torque`."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return re.sub(r"[\W\d_]+", "_", apart).strip("_").lower()
