@@ -267,12 +267,20 @@ def changed(index, field, value):
         ),
         (changed(2, "next_state", np.array([0, 0, -np.inf])), "next_state of transition 2 .*, value 2, is -inf;"),
         (changed(4, "reward", float("nan")), "reward of transition 4 .* is nan"),
+        (changed(1, "done", 0.5), r"transition 1 .*: the done flag is 0\.5; an episode-end flag must be"),
+        (changed(1, "done", float("nan")), "transition 1 .*: the done flag is nan;"),
     ],
 )
 def test_bad_values_are_named_with_their_place(tmp_path, rows, message):
     with pytest.raises(ActionlessError, match=message) as caught:
         read_object(tmp_path, rows)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_an_action_beyond_float32(tmp_path):
+    rows = [(s, np.array([i, -1e300 if i == 2 else 0.0]), *rest) for i, (s, _, *rest) in enumerate(transitions())]
+    with pytest.raises(ActionlessError, match=r"action of transition 2 .*, value 1, is -inf; fill in"):
+        read_object(tmp_path, rows, with_actions=True)
 
 
 def test_missing_file(tmp_path):

@@ -1,5 +1,8 @@
 """D4RL HDF5 in all its layouts, and npz: exact small files, and what is said of bad ones."""
 
+import random
+import zipfile
+
 import h5py
 import numpy as np
 import pytest
@@ -188,6 +191,16 @@ def test_a_changed_file_is_not_served_from_the_cache(tmp_path, monkeypatch):
             {"observations": np.where(STATES == 12, np.inf, STATES)},
             ["'observations' at row 2", "column 1", "inf; fill in"],
         ),
+        ({"observations": h5py.Empty("f4")}, ["'observations' holds nothing"]),
+        ({"rewards": h5py.Empty("f4")}, ["'rewards' holds nothing"]),
+        ({"terminals": np.array([0, 2, 1, 0, 0])}, ["'terminals' at row 1", "is 2;", "true or false, or 1 or 0"]),
+        ({"terminals": np.array([0, 0, np.nan, 0, 0])}, ["'terminals' at row 2 (counting from 0) is nan;"]),
+        ({"timeouts": np.array([0, 0, 0, 0, 0.5])}, ["'timeouts' at row 4 (counting from 0) is 0.5;"]),
+        (
+            {"timeouts": np.array([0, -1, 0, 0, 0]), "next_observations": None},
+            ["'timeouts' at row 1 (counting from 0) is -1;"],
+        ),
+        ({"state_names": np.array([b"x", b"\xff"])}, ["'state_names' is not UTF-8"]),
     ],
 )
 def test_bad_arrays(tmp_path, changes, words):
@@ -195,6 +208,21 @@ def test_bad_arrays(tmp_path, changes, words):
     assert message.startswith(str(tmp_path / "log.hdf5"))
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize("next_observations", [NEXT, None])
+def test_an_action_beyond_float32(tmp_path, next_observations):
+    actions = ACTIONS.astype(np.float64)
+    actions[3] = -1e300
+    path = write_hdf5(tmp_path / "log.hdf5", actions=actions, next_observations=next_observations)
+    assert "'actions' at row 3 (counting from 0), column 0 is -inf" in error_of(path, with_actions=True)
+    assert actionless.read(path).actions is None
+
+
+def test_flags_as_numbers(tmp_path):
+    path = write_hdf5(tmp_path / "log.hdf5", terminals=TERMINALS.astype(float), timeouts=TIMEOUTS.astype(int))
+    np.testing.assert_array_equal(actionless.read(path).terminals, TERMINALS)
+    np.testing.assert_array_equal(actionless.read(path).ends, [0, 0, 1, 0, 1])
 
 
 def test_nan_in_next_states_and_in_rows_without_them(tmp_path):
@@ -215,6 +243,40 @@ def test_truncated_hdf5(tmp_path):
     assert "damaged or truncated HDF5" in error_of(path)
 
 
+def test_damaged_index_of_an_hdf5_file(tmp_path):
+    path = write_hdf5(tmp_path / "log.hdf5")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"SNOD", b"SNOW"))
+    assert "damaged or truncated HDF5" in error_of(path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_with_damaged_bytes(tmp_path, save):
+    path = tmp_path / "log.npz"
+    save(path, **d4rl_arrays())
+    content = path.read_bytes()
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(200):
+        damaged = bytearray(content)
+        start = rng.randrange(4, len(damaged) - 8)
+        damaged[start : start + 8] = rng.randbytes(8)
+        path.write_bytes(damaged)
+        try:
+            actionless.read(path)
+        except ActionlessError as error:
+            refused += 1
+            assert "Python objects" not in str(error)
+    assert refused > 100
+
+
+def test_npz_of_something_else_than_arrays(tmp_path):
+    path = tmp_path / "log.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("states", "1,2\n3,4\n")
+    assert error_of(path) == f"{path}: 'states' is no NumPy array; write the file with numpy.savez"
+
+
 def test_truncated_npz(tmp_path):
     path = tmp_path / "log.npz"
     np.savez(path, **d4rl_arrays())
@@ -231,4 +293,8 @@ def test_npz_with_python_objects_is_not_unpickled(tmp_path):
 def test_wrong_number_of_names(tmp_path):
     path = tmp_path / "log.npz"
     np.savez(path, **d4rl_arrays(state_names=np.array(["only one"])))
+    assert "'state_names' has 1 names for 2" in error_of(path)
+    np.savez(path, **d4rl_arrays(state_names=np.array(["same", "same"])))
     assert "'state_names' has 1 different names for 2" in error_of(path)
+    np.savez(path, **d4rl_arrays(state_names=np.array("xy")))
+    assert "'state_names' has 1 names for 2" in error_of(path)

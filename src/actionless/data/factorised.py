@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from actionless.data.checks import FiniteCheck, broken_rows_warning, mark_breaks, require_transitions
+from actionless.data.checks import (
+    FiniteCheck,
+    as_flags,
+    broken_rows_warning,
+    mark_breaks,
+    narrowed,
+    require_transitions,
+)
 from actionless.data.log import Log, Source, blocks, default_state_names, float_type
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
@@ -48,7 +55,9 @@ def read_factorised(path: Path, options: ReadOptions, store: Store) -> Log:
     _finite_check(path, "reward", rewards)
     arrays.rewards[:] = rewards
     arrays.terminals[:] = False
-    arrays.ends[:] = _numbers(path, transitions, "done") != 0
+    arrays.ends[:] = as_flags(
+        _numbers(path, transitions, "done"), lambda index: f"{_place(path, index)}: the done flag"
+    )
     breaks = mark_breaks(arrays.states, arrays.next_states, arrays.ends)
     warnings = (broken_rows_warning(breaks, len(transitions)),) if breaks else ()
     read = tuple(field for field in FIELDS if field != "action" or options.with_actions)
@@ -250,7 +259,7 @@ class _Column:
     def fill(self, path: Path, target: np.ndarray) -> None:
         for block in blocks(len(target), self.width * self.dtype.itemsize):
             values = np.frombuffer(b"".join(self.raw[block]), self.dtype)
-            target[block] = values.reshape(-1, self.width)
+            target[block] = narrowed(values, target.dtype).reshape(-1, self.width)
         _finite_check(path, self.field, target)
 
 

@@ -1,7 +1,6 @@
 """Readers of files that hold one array per key: D4RL's HDF5 layouts (v0 to v2) and NumPy's npz."""
 
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,14 @@ from typing import Any
 import h5py
 import numpy as np
 
-from actionless.data.checks import FiniteCheck, broken_rows_warning, mark_breaks, require_transitions
+from actionless.data.checks import (
+    FiniteCheck,
+    as_flags,
+    broken_rows_warning,
+    mark_breaks,
+    narrowed,
+    require_transitions,
+)
 from actionless.data.log import Log, Source, blocks, default_state_names, float_type
 from actionless.data.options import ReadOptions
 from actionless.data.rows import RowPairs
@@ -40,17 +46,24 @@ def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise ActionlessError(
-            f"{path}: a damaged or truncated HDF5 file ({first_line(error)}); copy or download it again"
-        ) from error
+        raise _damaged(path, error) from error
     with file:
-        arrays = {key: item for key, item in file.items() if isinstance(item, h5py.Dataset)}
+        try:
+            # A name that is not UTF-8 comes as bytes.
+            arrays = {str(key): item for key, item in file.items() if isinstance(item, h5py.Dataset)}
+        # HDF5's own complaints about a damaged index come as whatever h5py makes of them.
+        except Exception as error:
+            raise _damaged(path, error) from error
         try:
             return _read(path, "hdf5", arrays, options, store)
         except OSError as error:
             raise ActionlessError(
                 f"{path}: cannot be read to its end ({first_line(error)}); copy or download it again"
             ) from error
+
+
+def _damaged(path: Path, error: Exception) -> ActionlessError:
+    return ActionlessError(f"{path}: a damaged or truncated HDF5 file ({first_line(error)}); copy or download it again")
 
 
 def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
@@ -61,14 +74,25 @@ def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
             if not options.with_actions:
                 wanted -= set(KEYS["actions"])
             arrays = {key: file[key] if key in wanted else None for key in file.files}
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
+    except MemoryError as error:
+        raise ActionlessError(
+            f"{path}: does not fit in memory ({first_line(error)}), and an npz file can only be opened whole; "
+            "convert it to Parquet on a larger machine"
+        ) from error
+    # NumPy, zip and the decompressors raise a dozen types between them on damaged bytes.
+    except Exception as error:
+        if "allow_pickle" in str(error):
+            raise ActionlessError(
+                f"{path}: holds Python objects, which are not read for safety; "
+                "save plain numeric arrays with numpy.savez"
+            ) from error
         raise ActionlessError(
             f"{path}: a damaged or truncated npz file ({first_line(error)}); write it again"
         ) from error
-    except ValueError as error:
-        raise ActionlessError(
-            f"{path}: holds Python objects, which are not read for safety; save plain numeric arrays with numpy.savez"
-        ) from error
+    for key, array in arrays.items():
+        # What is no array NumPy hands over as bytes.
+        if isinstance(array, bytes):
+            raise ActionlessError(f"{path}: '{key}' is no NumPy array; write the file with numpy.savez")
     return _read(path, "npz", arrays, options, store)
 
 
@@ -93,6 +117,9 @@ def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions
 
 
 def _check_shapes(path: Path, found: Mapping[str, Any], names: Mapping[str, str | None]) -> None:
+    for role, array in found.items():
+        if array.shape is None:
+            raise ActionlessError(f"{path}: '{names[role]}' holds nothing (an empty HDF5 data set)")
     states = found["states"]
     if len(states.shape) != 2 or 0 in states.shape:
         raise ActionlessError(
@@ -130,13 +157,13 @@ def _with_next_states(
             target: np.ndarray = getattr(arrays, role)
             check = _finite_check(path, names[role])
             for block in blocks(len(target), target.itemsize * max(1, target[0].size)):
-                target[block] = np.reshape(found[role][block], target[block].shape)
+                target[block] = narrowed(found[role][block], target.dtype).reshape(target[block].shape)
                 check.block(block.start, target[block])
             check.finish()
-    arrays.terminals[:] = _flags(found["terminals"])
+    arrays.terminals[:] = _flags(path, found, names, "terminals")
     arrays.ends[:] = arrays.terminals
     if "ends" in found:
-        arrays.ends[:] |= _flags(found["ends"])
+        arrays.ends[:] |= _flags(path, found, names, "ends")
     breaks = mark_breaks(arrays.states, arrays.next_states, arrays.ends)
     return arrays, (broken_rows_warning(breaks, len(arrays.ends)),) if breaks else ()
 
@@ -148,9 +175,9 @@ def _from_rows(
     options: ReadOptions,
     store: Store,
 ) -> tuple[LogArrays, tuple[str, ...]]:
-    terminal = _flags(found["terminals"])
+    terminal = _flags(path, found, names, "terminals")
     if "ends" in found:
-        last = terminal | _flags(found["ends"])
+        last = terminal | _flags(path, found, names, "ends")
     else:
         last = _ends_by_time_limit(terminal, _time_limit(path, options))
     last[-1] = True
@@ -162,14 +189,14 @@ def _from_rows(
     states = found["states"]
     check = _finite_check(path, names["states"])
     for block in blocks(len(states), states.dtype.itemsize * states.shape[1]):
-        rows = np.asarray(states[block], arrays.states.dtype)
+        rows = narrowed(states[block], arrays.states.dtype)
         check.block(block.start, rows)
         pairs.place_states(arrays, block, rows)
     check.finish()
     for role in ("rewards", "actions"):
         if role in found:
             target: np.ndarray = getattr(arrays, role)
-            rows = np.asarray(found[role], target.dtype).reshape(len(states), *target.shape[1:])
+            rows = narrowed(found[role][:], target.dtype).reshape(len(states), *target.shape[1:])
             check = _finite_check(path, names[role])
             check.block(0, rows)
             check.finish()
@@ -192,8 +219,11 @@ def _allocate(store: Store, found: Mapping[str, Any], transitions: int) -> LogAr
     )
 
 
-def _flags(array: Any) -> np.ndarray:
-    return np.asarray(array).reshape(-1).astype(bool)
+def _flags(path: Path, found: Mapping[str, Any], names: Mapping[str, str | None], role: str) -> np.ndarray:
+    return as_flags(
+        np.asarray(found[role]).reshape(-1),
+        lambda row: f"{path}: '{names[role]}' at row {row:,} (counting from 0)",
+    )
 
 
 def _finite_check(path: Path, key: str | None) -> FiniteCheck:
@@ -226,9 +256,13 @@ def _state_names(path: Path, found: Mapping[str, Any]) -> tuple[str, ...]:
     dim = found["states"].shape[1]
     if "state_names" not in found:
         return default_state_names(dim)
-    names = tuple(
-        name.decode() if isinstance(name, bytes) else str(name) for name in np.asarray(found["state_names"]).tolist()
-    )
-    if len(names) != dim or len(set(names)) != dim:
+    stored = found["state_names"]
+    if stored.size != dim:
+        raise ActionlessError(f"{path}: 'state_names' has {stored.size} names for {dim} state variables")
+    try:
+        names = [str(name, "utf-8") if isinstance(name, bytes) else str(name) for name in np.ravel(stored).tolist()]
+    except UnicodeDecodeError as error:
+        raise ActionlessError(f"{path}: 'state_names' is not UTF-8; write the names as UTF-8") from error
+    if len(set(names)) != dim:
         raise ActionlessError(f"{path}: 'state_names' has {len(set(names))} different names for {dim} state variables")
-    return names
+    return tuple(names)
