@@ -210,12 +210,13 @@ def without_a_step():
     return episode(np.ones((1, 2), np.float32), actions=np.zeros(0, int))
 
 
-def test_an_episode_without_a_step_is_passed_over():
+def test_an_episode_without_a_step_is_left_out_with_a_warning():
     one_step = episode(np.zeros((2, 2), np.float32), actions=np.zeros(1, int))
     write([without_a_step(), one_step, without_a_step()], "arrow", action_space=spaces.Discrete(1))
     log = read()
     assert log.states.tolist() == [[0, 0]]
     assert log.ends.tolist() == [True]
+    assert log.warnings == ("2 episodes have no step and no transition; left out",)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -311,6 +312,25 @@ def test_bad_values_are_named_with_their_place(storage):
         read("minari:test/reward-v0")
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("value", [1e300, np.nan])
+def test_bad_actions_are_named_with_their_place(storage, value):
+    actions = np.zeros((2, 2))
+    actions[1, 0] = value
+    space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    write([episode(np.zeros((3, 2), np.float32), actions=actions)], storage, action_space=space)
+    assert len(read()) == 2
+    with pytest.raises(ActionlessError, match=r"action value 0 of episode 0, step 1 is (inf|nan); fill in"):
+        read(with_actions=True)
+
+
+def test_flags_that_are_none():
+    rows = np.zeros((3, 2), np.float32)
+    write([episode(rows), episode(rows, truncations=np.array([0.0, 0.5]))])
+    with pytest.raises(ActionlessError, match=r"'truncations' of episode 1, step 1 is 0\.5; an episode-end flag must"):
+        read()
+
+
 def test_arrays_that_do_not_fit_together():
     episodes = three_episodes()
     episodes[1] = episode(np.zeros((2, 2), np.float32), rewards=np.zeros(2))
@@ -367,6 +387,47 @@ def test_missing_episode_and_missing_key(root):
     with h5py.File(root / "test/walk-v0/data/main_data.hdf5", "a") as file:
         file["episode_1/truncations"] = [True]
     with pytest.raises(ActionlessError, match="episode 3 is missing, incomplete or damaged"):
+        read()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("observation_space", {}, "'observation_space' is not a space as Minari writes it"),
+        ("observation_space", "{}", "'observation_space' is not a space as Minari writes it"),
+        ("observation_space", "Box(2,)", "'observation_space' is not a space as Minari writes it"),
+        ("observation_space", '{"type": "Box"}', r"as Minari writes it \(KeyError: 'shape'\); fetch"),
+        ("observation_space", '{"type": "Box", "shape": ["2"]}', "as Minari writes it"),
+        ("observation_space", '{"type": "Dict", "subspaces": [1]}', "as Minari writes it"),
+        ("observation_space", '{"type": "Dict", "subspaces": {}}', "'observation_space' has no variable"),
+        ("total_episodes", "two", "'total_episodes' is 'two', not a whole number; fetch"),
+        ("total_episodes", 2.0, "'total_episodes' is 2.0, not a whole number"),
+        ("state_names", 5, "'state_names' must be 2 different names"),
+        ("state_names", [{}, {}], "'state_names' must be 2 different names"),
+        ("state_names", "xy", "'state_names' must be 2 different names"),
+    ],
+)
+def test_metadata_of_the_wrong_kind(root, key, value, message):
+    write(three_episodes())
+    change_metadata(root, **{key: value})
+    with pytest.raises(ActionlessError, match=message) as caught:
+        read()
+    assert str(caught.value).startswith(f"{root / 'test/walk-v0/data/metadata.json'}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [0.5, None])
+def test_keys_that_hold_no_array(root, content):
+    import h5py
+
+    write(three_episodes())
+    with h5py.File(root / "test/walk-v0/data/main_data.hdf5", "a") as file:
+        del file["episode_1/rewards"]
+        if content is None:
+            file.create_group("episode_1/rewards")
+        else:
+            file["episode_1/rewards"] = content
+    with pytest.raises(ActionlessError, match=r"episode 1 is missing, incomplete or damaged .*rewards is not an array"):
         read()
 
 

@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import json
 import math
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float, Int, Shaped
 
-from actionless.data.checks import FiniteCheck, require_transitions
+from actionless.data.checks import FiniteCheck, as_flags, narrowed, require_transitions
 from actionless.data.log import Log, Source, default_state_names, float_type
 from actionless.data.options import ReadOptions
 from actionless.data.store import LogArrays, Store
@@ -53,7 +54,7 @@ def read_minari(data: str | Path, options: ReadOptions, store: Store) -> Log:
         )
         _fill(folder, storage, wanted, names, steps, arrays)
     source = Source(_source_path(data), f"minari {about['data_format']}", tuple(leaf.key for leaf in wanted.all))
-    return store.finish(arrays, names, source, ())
+    return store.finish(arrays, names, source, _without_steps_warning(steps))
 
 
 def minari_folder(data: str | Path) -> Path:
@@ -93,6 +94,10 @@ def _metadata(folder: Path) -> dict[str, Any]:
     for key in ("total_episodes", "data_format", "observation_space", "action_space"):
         if not isinstance(about, dict) or key not in about:
             raise ActionlessError(f"{file}: no '{key}'; not a data set of Minari 0.5 or later, or a damaged one")
+    if not isinstance(about["total_episodes"], int):
+        raise ActionlessError(
+            f"{file}: 'total_episodes' is {about['total_episodes']!r}, not a whole number; fetch the data set again"
+        )
     return about
 
 
@@ -126,13 +131,27 @@ class _Wanted:
     def of(folder: Path, about: dict[str, Any], with_actions: bool) -> "_Wanted":
         if with_actions and about.get("action_free"):
             raise ActionlessError(f"{folder}: the data set holds no actions (its metadata says action_free)")
-        states = _leaves(folder, json.loads(about["observation_space"]), ("observations",))
-        actions = _leaves(folder, json.loads(about["action_space"]), ("actions",)) if with_actions else []
-        return _Wanted(tuple(states), tuple(actions))
+        states = _space(folder, about, "observation_space", "observations")
+        actions = _space(folder, about, "action_space", "actions") if with_actions else ()
+        return _Wanted(states, actions)
 
     @property
     def all(self) -> tuple[_Leaf, ...]:
         return (*self.states, *_STEP_LEAVES, *self.actions)
+
+
+def _space(folder: Path, about: dict[str, Any], key: str, root: str) -> tuple[_Leaf, ...]:
+    file = folder / "metadata.json"
+    try:
+        leaves = tuple(_leaves(folder, json.loads(about[key]), (root,)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ActionlessError(
+            f"{file}: '{key}' is not a space as Minari writes it ({type(error).__name__}: {first_line(error)}); "
+            "fetch the data set again"
+        ) from error
+    if _width(leaves) == 0:
+        raise ActionlessError(f"{file}: '{key}' has no variable; there is nothing to learn from")
+    return leaves
 
 
 def _leaves(folder: Path, space: dict[str, Any], path: tuple[str | int, ...]) -> list[_Leaf]:
@@ -144,7 +163,7 @@ def _leaves(folder: Path, space: dict[str, Any], path: tuple[str | int, ...]) ->
     if kind == "Box":
         if len(space["shape"]) > 1 and space["dtype"] == "uint8":
             raise ActionlessError(f"{folder}: '{_Leaf(path).key}' holds images, which are not supported")
-        return [_Leaf(path, tuple(space["shape"]))]
+        return [_Leaf(path, tuple(map(operator.index, space["shape"])))]
     if path[0] == "actions" and kind == "Discrete":
         return [_Leaf(path)]
     if path[0] == "actions" and kind == "MultiDiscrete":
@@ -162,13 +181,14 @@ def _width(leaves: Sequence[_Leaf]) -> int:
 def _state_names(folder: Path, about: dict[str, Any], leaves: tuple[_Leaf, ...]) -> tuple[str, ...]:
     """The names that `actionless convert` stored; else the keys of a Dict, numbered; else the default."""
     if "state_names" in about:
-        names = tuple(about["state_names"])
-        if len(set(names)) != _width(leaves) or not all(isinstance(name, str) for name in names):
+        names, width = about["state_names"], _width(leaves)
+        texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not texts or not len(names) == len(set(names)) == width:
             raise ActionlessError(
-                f"{folder / 'metadata.json'}: 'state_names' must be {_width(leaves)} different names, "
+                f"{folder / 'metadata.json'}: 'state_names' must be {width} different names, "
                 "one for each state variable"
             )
-        return names
+        return tuple(names)
     if len(leaves) == 1 and len(leaves[0].path) == 1:
         return default_state_names(leaves[0].width)
     labels = [(leaf.key.removeprefix("observations/"), leaf.width) for leaf in leaves]
@@ -200,7 +220,10 @@ class _Hdf5Storage(_Storage):
     def _arrays(self, episode: int, leaves: Sequence[_Leaf]) -> Iterator[Any]:
         for leaf in leaves:
             parts = [f"_index_{part}" if isinstance(part, int) else part for part in leaf.path]
-            yield self.file["/".join([f"episode_{episode}", *parts])]
+            item = self.file["/".join([f"episode_{episode}", *parts])]
+            if not isinstance(item, h5py.Dataset) or not item.shape:
+                raise KeyError(f"{leaf.key} is not an array")
+            yield item
 
 
 class _ArrowStorage(_Storage):
@@ -310,6 +333,7 @@ def _fill(
 ) -> None:
     state_check = FiniteCheck(str(folder), lambda row, column: f"'{names[column]}' of {_place(steps + 1, row)}")
     reward_check = FiniteCheck(str(folder), lambda row, _: f"the reward of {_place(steps, row)}")
+    action_check = FiniteCheck(str(folder), lambda row, column: f"action value {column} of {_place(steps, row)}")
     start = 0
     for episode, length in enumerate(steps.tolist()):
         if length == 0:
@@ -318,26 +342,41 @@ def _fill(
             values = dict(zip(wanted.all, storage.read(episode, wanted.all), strict=True))
         rows = slice(start, start + length)
         states = _joined(values, wanted.states, arrays.states.dtype)
-        rewards, terminations, truncations = (values[leaf][:, 0] for leaf in _STEP_LEAVES)
+        rewards = narrowed(values[_STEP_LEAVES[0]][:, 0], arrays.rewards.dtype)
+        terminations, truncations = (
+            as_flags(
+                values[leaf][:, 0],
+                lambda step, key=leaf.key, episode=episode: f"{folder}: '{key}' of episode {episode}, step {step}",
+            )
+            for leaf in _STEP_LEAVES[1:]
+        )
         state_check.block(start + episode, states)
-        reward_check.block(start, rewards.astype(arrays.rewards.dtype))
+        reward_check.block(start, rewards)
         arrays.states[rows] = states[:-1]
         arrays.next_states[rows] = states[1:]
         arrays.rewards[rows] = rewards
-        arrays.terminals[rows] = terminations.astype(bool)
-        arrays.ends[rows] = arrays.terminals[rows] | truncations.astype(bool)
+        arrays.terminals[rows] = terminations
+        arrays.ends[rows] = terminations | truncations
         arrays.ends[rows.stop - 1] = True
         if arrays.actions is not None:
-            arrays.actions[rows] = _joined(values, wanted.actions, arrays.actions.dtype)
+            actions = _joined(values, wanted.actions, arrays.actions.dtype)
+            action_check.block(start, actions)
+            arrays.actions[rows] = actions
         start += length
-    state_check.finish()
-    reward_check.finish()
+    for check in (state_check, reward_check, action_check):
+        check.finish()
+
+
+def _without_steps_warning(steps: Int[np.ndarray, "episodes"]) -> tuple[str, ...]:
+    count = int((steps == 0).sum())
+    what = "episode has" if count == 1 else "episodes have"
+    return (f"{count:,} {what} no step and no transition; left out",) if count else ()
 
 
 def _joined(
     values: dict[_Leaf, np.ndarray], leaves: tuple[_Leaf, ...], dtype: np.dtype
 ) -> Float[np.ndarray, "rows dim"]:
-    return np.concatenate([values[leaf] for leaf in leaves], axis=1, dtype=dtype, casting="same_kind")
+    return np.concatenate([narrowed(values[leaf], dtype) for leaf in leaves], axis=1)
 
 
 def _place(rows: Int[np.ndarray, "episodes"], row: int) -> str:
