@@ -1,5 +1,6 @@
 import dataclasses
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -117,6 +118,8 @@ def test_actions_stay_out_of_the_file_unless_the_log_has_them(out):
         ("_episode", "episode", "action_0", "_action_0"),
         ("joint[0]", "joint[1]", "j*", "a,b"),
         ('say "x"', "back\\slash", "température °C", "state_columns"),
+        ("", " ", " x", "x"),
+        ("*", "^.*$", "a\nb\tc", "\x7f\x01"),
     ],
 )
 def test_any_state_names(out, names):
@@ -194,6 +197,11 @@ def test_episodes_that_minari_would_cut_short_are_refused(storage):
         convert(make_log(lengths=(32_768,), terminal=(False,)), "minari:long-v0", storage=storage)
 
 
+class DiskFullError(OSError):
+    def __init__(self):
+        super().__init__(28, "No space left on device")
+
+
 def all_files(folder):
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
@@ -211,16 +219,52 @@ def test_an_existing_target_is_replaced_only_on_request(out, tmp_path):
     assert all_files(tmp_path).keys() == before.keys()
 
 
-def test_a_toml_of_the_same_name_is_not_overwritten_either(tmp_path):
-    (tmp_path / "log.toml").write_text("precious = true")
-    with pytest.raises(ActionlessError, match=r"log\.toml: exists already"):
-        convert(make_log(), "log.parquet")
-    assert list(all_files(tmp_path)) == ["log.toml"]
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_toml_of_another_table_is_never_overwritten(overwrite, tmp_path):
+    (tmp_path / "log.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "log.toml").write_text('state_columns = "a"\nreward_column = "b"\n')
+    before = all_files(tmp_path)
+    message = r"log\.toml: belongs to another table, since there is no log\.parquet; choose another name"
+    with pytest.raises(ActionlessError, match=message):
+        convert(read("log.csv"), "log.parquet", overwrite=overwrite)
+    assert all_files(tmp_path) == before
+    assert read("log.csv").states.tolist() == [[1]]
 
 
-class DiskFullError(OSError):
-    def __init__(self):
-        super().__init__(28, "No space left on device")
+@pytest.mark.parametrize("name", ["log.parquet", "log.toml", "log.npz"])
+def test_a_link_that_leads_nowhere_is_something_there(name, tmp_path):
+    link = tmp_path / name
+    link.symlink_to(tmp_path / "unmounted" / name)
+    with pytest.raises(ActionlessError, match=f"{name}: (exists already|belongs to another table)"):
+        convert(make_log(), link.with_suffix(".parquet") if name == "log.toml" else link)
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, DiskFullError])
+def test_the_old_data_set_is_kept_until_the_new_one_stands(error, tmp_path, monkeypatch):
+    pytest.importorskip("minari")
+    log = make_log()
+    convert(log, "minari:test/log-v0")
+    before = all_files(tmp_path)
+
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises((KeyboardInterrupt, ActionlessError)):
+        convert(make_log(names=("p", "q", "r")), "minari:test/log-v0", overwrite=True)
+    assert all_files(tmp_path) == before
+    assert_same(read("minari:test/log-v0"), log)
+
+
+def test_a_linked_data_set_is_replaced_where_the_link_stands(tmp_path):
+    pytest.importorskip("minari")
+    convert(make_log(), "minari:elsewhere-v0")
+    (tmp_path / "datasets" / "log-v0").symlink_to(tmp_path / "datasets" / "elsewhere-v0")
+    second = make_log(names=("p", "q", "r"))
+    convert(second, "minari:log-v0", overwrite=True)
+    assert_same(read("minari:log-v0"), second)
+    assert_same(read("minari:elsewhere-v0"), make_log())
 
 
 @pytest.mark.parametrize("out", [*FILES, "minari:test/log-v0"])
@@ -257,6 +301,8 @@ def test_nothing_half_written_stays(out, overwrite, tmp_path, monkeypatch):
         ("log.csv", r"log\.csv: what can be written is FILE\.parquet, FILE\.npz or minari:ID"),
         ("log", "what can be written is"),
         ("nowhere/log.npz", "the folder nowhere does not exist; create it first"),
+        (f"{'x' * 300}.npz", r"cannot be written \(File name too long\); choose another name"),
+        (f"{'x' * 300}.parquet", r"cannot be written \(File name too long\)"),
         ("minari:log", "minari:log: not an id that Minari takes; it is minari:NAME-v0"),
         ("minari:../log-v0", "not an id that Minari takes"),
         ("minari:", "not an id that Minari takes"),

@@ -45,6 +45,13 @@ def convert(log: Log, out: str | Path, *, overwrite: bool = False, storage: Mina
 
 def check_target(out: str | Path, *, overwrite: bool = False, storage: MinariStorageName = "hdf5") -> None:
     """Raise if a log cannot be written there; worth asking before a long read."""
+    try:
+        _check_place(out, overwrite, storage)
+    except OSError as error:
+        raise ActionlessError(f"{out}: cannot be written ({error.strerror}); choose another name") from error
+
+
+def _check_place(out: str | Path, overwrite: bool, storage: MinariStorageName) -> None:
     if _is_minari(out):
         _check_minari_target(str(out), storage)
     elif Path(out).suffix.lower() not in (".parquet", ".npz"):
@@ -53,9 +60,18 @@ def check_target(out: str | Path, *, overwrite: bool = False, storage: MinariSto
         raise ActionlessError(f"{out}: the folder {_target(out).parent} does not exist; create it first")
     if _target(out).is_dir() and not (_is_minari(out) and (_target(out) / "data" / "metadata.json").exists()):
         raise ActionlessError(f"{_target(out)}: a folder of this name is there, which is not replaced; choose another")
-    taken = [path for path in (_target(out), *_companions(_target(out))) if path.exists()]
+    taken = _is_taken(_target(out))
     if taken and not overwrite:
-        raise ActionlessError(f"{taken[0]}: exists already; choose another name, or replace it with --overwrite")
+        raise ActionlessError(f"{_target(out)}: exists already; choose another name, or replace it with --overwrite")
+    if not taken and (foreign := [path for path in _companions(_target(out)) if _is_taken(path)]):
+        raise ActionlessError(
+            f"{foreign[0]}: belongs to another table, since there is no {_target(out).name}; choose another name"
+        )
+
+
+def _is_taken(path: Path) -> bool:
+    # A link that leads nowhere now may lead somewhere later.
+    return path.exists() or path.is_symlink()
 
 
 def _is_minari(out: str | Path) -> bool:
@@ -72,7 +88,7 @@ def _companions(target: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
-    """Write to `aside`; only what is complete takes the place of `target`."""
+    """Write to `aside`; only what is complete takes the place of `target`, which is kept until then."""
     old = aside.with_name(f"{aside.name}.old")
     try:
         yield aside
@@ -80,8 +96,10 @@ def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
             target.rename(old)
         aside.replace(target)
     finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
         for path in (aside, old):
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
@@ -145,7 +163,7 @@ class _ServiceNames:
 
 
 def _settings(log: Log, names: _ServiceNames) -> str:
-    """The TOML that tells the table reader the columns; JSON's texts and lists are TOML's too."""
+    """The TOML that tells the table reader the columns; JSON's texts and lists are TOML's too, but for one sign."""
     settings = {
         "state_columns": list(log.state_names),
         "reward_column": names.reward,
@@ -156,7 +174,8 @@ def _settings(log: Log, names: _ServiceNames) -> str:
     }
     if names.actions:
         settings["action_columns"] = names.actions
-    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items())
+    text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items())
+    return text.replace("\x7f", "\\u007f")
 
 
 def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
@@ -179,13 +198,14 @@ def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
     columns = [
         pl.Series(names.episode, episodes[step_of_row]),
         pl.Series(names.time, times[step_of_row] + reached),
-        *pl.from_numpy(states, schema=list(log.state_names)),
+        *(pl.Series(name, values) for name, values in zip(log.state_names, states.T, strict=True)),
         leaving(names.reward, log.rewards[block]),
         pl.Series(names.terminal, log.terminals[block][step_of_row] & reached),
     ]
     if log.actions is not None:
         columns += [leaving(name, log.actions[block, i]) for i, name in enumerate(names.actions)]
-    return pl.DataFrame(columns)
+    # By name: in a list, Polars would rename a column without one.
+    return pl.DataFrame({column.name: column for column in columns})
 
 
 def _check_minari_target(out: str, storage: MinariStorageName) -> None:
