@@ -1,5 +1,7 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from actionless.optimise import Adam, follow, norm
 
@@ -21,3 +23,17 @@ def test_follow_moves_by_the_share():
 
 def test_norm_of_a_tree():
     assert norm({"a": jnp.array([3.0]), "b": jnp.array([[0.0, 4.0]])}) == 5.0
+
+
+def test_adam_takes_the_steps_of_optax():
+    """Ten steps on random gradients; Optax needs JAX's usual promotion."""
+    gradients = jax.random.normal(jax.random.key(0), (10, 3, 4))
+    parameters = theirs = jnp.ones((3, 4))
+    ours, reference = Adam.create(parameters, learning_rate=0.01), optax.adam(0.01)
+    state = reference.init(theirs)
+    for gradient in gradients:
+        parameters, ours = ours.step(parameters, gradient)
+        with jax.numpy_dtype_promotion("standard"):
+            update, state = reference.update(gradient, state)
+        theirs = theirs + update
+    np.testing.assert_allclose(parameters, theirs, rtol=1e-6)
