@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
-import polars.selectors as cs
 
 from actionless.data.log import BLOCK_BYTES
 from actionless.data.table import text
@@ -69,8 +68,9 @@ class TableFile:
     def blocks(self, wanted: Mapping[str, DataType]) -> Iterator[pl.DataFrame]:
         """The rows of these columns, in order, as these types, in blocks of a few tens of megabytes."""
         size = min(_SLICE_ROWS, max(1, _SLICE_BYTES // (8 * len(wanted))))
-        # Not `pl.col`, which takes `*` and `^…$` as patterns.
-        columns = [cs.by_name(name).cast(dtype) for name, dtype in wanted.items()]
+        # By position, since Polars takes names such as `*` and `^…$` as patterns.
+        found = list(self.schema)
+        columns = [pl.nth(found.index(name)).cast(dtype) for name, dtype in wanted.items()]
         lazy = self._scan(wanted).select(columns)
         if self.kind == "csv":
             # Lines have no index: only one pass from the top avoids parsing the same lines again and again.
