@@ -5,6 +5,7 @@ import signal
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import hypothesis
 import jax
 from jaxtyping import install_import_hook
 
@@ -16,3 +17,7 @@ install_import_hook("actionless", "beartype.beartype")
 
 # A job started in the background inherits SIGINT ignored; the tests of Ctrl-C, and the processes they start, need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A loaded machine is not a bug.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
