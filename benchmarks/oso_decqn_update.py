@@ -60,7 +60,7 @@ def arrays(size: Size) -> dict[str, np.ndarray]:
 
 
 def jax_updates(size: Size, updates: int) -> Callable[[], None]:
-    """Many updates in one dispatch, batches drawn inside: what the training loop does."""
+    """Many updates in one dispatch, batches drawn inside; the training loop draws them on the host."""
     config = OsoDecqnConfig(hidden=size.hidden, ensemble=size.ensemble)
     learner = OsoDecqn.create(Spec(size.state_dim, size.bins), config, jax.random.key(0))
     data = Batch(**{name: jnp.asarray(a) for name, a in arrays(size).items()})

@@ -1,4 +1,3 @@
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,20 +35,3 @@ def test_an_mlp_is_an_ensemble_of_one():
     mlp = MLP.create((4, 8, 2), jax.random.key(0))
     x = jax.random.normal(jax.random.key(1), (5, 4))
     np.testing.assert_allclose(mlp(x), by_hand(mlp.ensemble, 0, x), atol=1e-5)
-
-
-def test_gradients_equal_those_of_plain_autodiff():
-    ensemble = Ensemble.create(2, (3, 6, 6, 2), jax.random.key(0))
-    x = jax.random.normal(jax.random.key(1), (5, 3))
-
-    def plain(network, inputs):
-        y = jnp.broadcast_to(inputs, (2, *inputs.shape))
-        for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
-            y = jax.nn.relu(jnp.einsum("ebi,eio->ebo", y, weight) + bias)
-        return jnp.einsum("ebi,eio->ebo", y, network.weights[-1]) + network.biases[-1]
-
-    def gradients(forward):
-        return eqx.filter_grad(lambda both: jnp.sin(forward(*both)).sum())((ensemble, x))
-
-    ours, theirs = gradients(lambda network, inputs: network(inputs)), gradients(plain)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), ours, theirs)

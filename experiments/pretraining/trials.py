@@ -50,7 +50,7 @@ def trained(learner: OsoDecqn, data: Batch, keys: PRNGKeyArray, imitate: bool) -
         draw, sample = jax.random.split(key)
         rows = jax.random.randint(draw, (BATCH,), 0, len(data.rewards))
         batch = jax.tree.map(lambda array: array[rows], data)
-        before, metrics = eqx.combine(arrays, static), {}
+        before = eqx.combine(arrays, static)
         after, metrics = (imitated(before, batch), {}) if imitate else before.update(batch, sample)
         return eqx.filter(after, eqx.is_array), metrics
 

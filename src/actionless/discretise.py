@@ -107,7 +107,7 @@ class Discretiser(eqx.Module):
         log's changes into equal parts, `quantile` their distribution; beyond two million transitions the
         quantiles are those of an evenly strided sample.
         """
-        _check_options(bins, spacing, epsilon)
+        check_bins(bins, spacing, epsilon)
         normaliser = Normaliser.fit(states) if normaliser is None else normaliser
         edges = _edges(states, next_states, normaliser.scale, bins, spacing, epsilon)
         unfitted = cls(normaliser, edges, np.zeros((len(edges), bins)))
@@ -183,7 +183,8 @@ def _edge_is_above(edges: Any) -> Any:
     return (edges < 0) | (zero & lower_half)
 
 
-def _check_options(bins: int, spacing: Spacing, epsilon: float) -> None:
+def check_bins(bins: int, spacing: Spacing, epsilon: float) -> None:
+    """Refuse bins that cannot be fitted."""
     if not 2 <= bins <= MOST_BINS:
         raise ActionlessError(f"bins={bins}: choose between 2 and {MOST_BINS} bins")
     if spacing not in ("epsilon", "even", "quantile"):

@@ -1,5 +1,6 @@
 """`pretrain` and `resume` as users call them: killed, interrupted, several seeds, mistakes."""
 
+import fcntl
 import json
 import os
 import random
@@ -135,6 +136,32 @@ def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log
         str(run / "seed-1" / "policy"),
         "mean of 2 seeds",
     ]
+
+
+def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, start, undisturbed):
+    """However the parent ends: no process is left behind that would hold the run or write into the next one."""
+    run = tmp_path / "run"
+    process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")
+    wait_for_rows(run / "seed-1", 2, process)
+    process.kill()
+    process.communicate()
+    patience = time.monotonic() + 60
+    while any(is_held(run / f"seed-{seed}" / "lock") for seed in (0, 1)):
+        assert time.monotonic() < patience
+        time.sleep(0.1)
+    process = start("resume", run, JAX_PLATFORMS="cpu")
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert_same_run(run / "seed-0", undisturbed[0])
+
+
+def is_held(lock):
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def complaint(capsys, *arguments):

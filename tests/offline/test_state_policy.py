@@ -91,6 +91,12 @@ def test_values_of_the_proposal_are_the_best_values():
     np.testing.assert_allclose(policy.value_scale, 10.0)
 
 
+@pytest.mark.parametrize("label", [5, -2])
+def test_values_of_labels_that_do_not_exist(label):
+    with pytest.raises(ActionlessError, match=r"needs one of \[-1, 0, 1\] for each variable"):
+        learnt("decqn").values(STATES, np.full_like(STATES, label, np.int8))
+
+
 def test_long_input_is_computed_in_blocks(monkeypatch):
     policy = learnt("oso-decqn")
     whole = policy.probabilities(STATES)

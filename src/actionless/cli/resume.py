@@ -27,8 +27,10 @@ class Command:
         """Look what kind of run it is and go on with it."""
         from actionless.cli.run_summary import show_summary
         from actionless.runs.directory import read_manifest
+        from actionless.runs.signals import stop_with_parent
         from actionless.runs.threads import use_threads
 
+        stop_with_parent()
         manifest = read_manifest(self.run_directory)
         if manifest.verb != "pretrain":
             raise ActionlessError(f"{self.run_directory}: a run of '{manifest.verb}', which cannot be gone on with")

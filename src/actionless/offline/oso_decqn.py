@@ -85,7 +85,8 @@ class OsoDecqn(OfflineLearner):
         penalised = u.mean(axis=0, keepdims=True) if config.penalty_on == "mean" else u
         penalty = conservative_penalty(logits(penalised, self.spec, config), batch.deltas, config)
         loss = td_loss + config.alpha * penalty
-        return loss, {"loss": loss, "td_loss": td_loss, "penalty": penalty, "q_mean": q.mean(), "q_max": q.max()}
+        values = {"q_mean": q.mean() * self.value_scale, "q_max": q.max() * self.value_scale}
+        return loss, {"loss": loss, "td_loss": td_loss, "penalty": penalty, **values}
 
     def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["OsoDecqn", Metrics]:
         """One step of Adam, then the target network follows."""

@@ -10,6 +10,7 @@ import numpy as np
 import safetensors.numpy
 
 from actionless.errors import ActionlessError
+from actionless.files import disk_trouble, write_durably
 
 DESCRIPTION = "policy.json"
 WEIGHTS = "policy.safetensors"
@@ -24,9 +25,10 @@ def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, 
     weights = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
     head = {"format": FORMAT, "version": VERSION, "weights_sha256": hashlib.sha256(weights).hexdigest()}
     text = json.dumps(head | dict(description), indent=2, allow_nan=False) + "\n"
-    directory.mkdir(parents=True, exist_ok=True)
-    _replace(directory / WEIGHTS, weights)
-    _replace(directory / DESCRIPTION, text.encode())
+    with disk_trouble(directory, "make room or choose a folder that can be written"):
+        directory.mkdir(parents=True, exist_ok=True)
+        write_durably(directory / WEIGHTS, weights)
+        write_durably(directory / DESCRIPTION, text.encode())
 
 
 def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -65,9 +67,3 @@ def _read_description(path: Path) -> dict[str, Any]:
             "upgrade actionless, or pre-train again"
         )
     return description
-
-
-def _replace(path: Path, content: bytes) -> None:
-    aside = path.with_name(path.name + ".partial")
-    aside.write_bytes(content)
-    aside.replace(path)

@@ -120,6 +120,11 @@ class StatePolicy:
         if delta is None:
             return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
         index = self.model.discretiser.index_of(delta).astype(np.int32)
+        if delta.shape != states.shape or (index < 0).any() or (index >= self.model.discretiser.bins).any():
+            labels = self.model.discretiser.labels(np.arange(self.model.discretiser.bins)).tolist()
+            raise ActionlessError(
+                f"delta of shape {delta.shape}: needs one of {labels} for each variable; states have {states.shape}"
+            )
         return np.asarray(self._compute(_value, states, index) * np.float32(self.value_scale))
 
     def save(self, directory: str | Path) -> None:

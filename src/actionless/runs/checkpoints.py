@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from actionless.errors import ActionlessError
-from actionless.runs.files import disk_trouble, sync_directory
+from actionless.files import disk_trouble, sync_directory
 from actionless.runs.trees import first_non_finite, pack, unpack
 
 State = TypeVar("State")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from actionless.errors import ActionlessError
-from actionless.runs.files import disk_trouble, sync_directory, write_durably
+from actionless.files import disk_trouble, sync_directory, write_durably
 from actionless.runs.threads import threads_here
 
 _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
@@ -77,7 +77,7 @@ class Run:
             try:
                 lock = _lock(aside)
                 write_durably(aside / "run.json", _json(asdict(manifest)))
-                if path.exists():
+                if overwrite and path.exists():
                     _remove_run(path)
                 aside.rename(path)
             except BaseException:
@@ -167,11 +167,13 @@ def _warn_of_changes(path: Path, manifest: Manifest) -> None:
 
 
 def _remove_run(path: Path) -> None:
-    lock = _lock(path)
+    # With the runs of several seeds inside: each may be held by a process of its own.
+    locks = [_lock(held.parent) for held in (path / "lock", *sorted(path.glob("*/lock")))]
     old = path.with_name(f".{path.name}.{os.getpid()}.old")
     path.rename(old)
     shutil.rmtree(old)
-    os.close(lock)
+    for lock in locks:
+        os.close(lock)
 
 
 def _lock(path: Path) -> int:
@@ -190,4 +192,4 @@ def _lock(path: Path) -> int:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, indent=2).encode() + b"\n"
+    return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"

@@ -1,5 +1,6 @@
-"""Ctrl-C and SIGTERM, held back until a run can stop without loss."""
+"""Ctrl-C and SIGTERM, held back until a run can stop without loss; and the end of a parent process."""
 
+import os
 import signal
 import threading
 from types import FrameType
@@ -42,3 +43,21 @@ class StopRequest:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}
+
+
+STOP_WITH_PARENT = "ACTIONLESS_STOP_WITH_PARENT"
+"""Set for a process whose standard input is a pipe that only its parent holds."""
+
+
+def stop_with_parent() -> None:
+    """Where the parent asked for it, stop as by SIGTERM when it ends, however it ends: its pipe then closes."""
+    if STOP_WITH_PARENT not in os.environ:
+        return
+
+    def watch() -> None:
+        # Not `sys.stdin`, whose lock a waiting thread would still hold when the process ends.
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

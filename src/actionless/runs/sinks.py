@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from actionless.errors import require_extra
+from actionless.files import disk_trouble, write_durably
 from actionless.runs.directory import Run
-from actionless.runs.files import disk_trouble, write_durably
 
 Metrics = Mapping[str, float]
 SinkName = Literal["tensorboard", "wandb"]

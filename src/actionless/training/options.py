@@ -3,10 +3,10 @@
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
-from actionless.discretise import Spacing
-from actionless.errors import ActionlessError
+from actionless.discretise import Spacing, check_bins
+from actionless.errors import ActionlessError, require_extra
 from actionless.offline.presets import SCALES, LearnerConfig, Method, ScaleName, preset
 from actionless.runs.sinks import SinkName
 
@@ -64,7 +64,7 @@ class PretrainOptions:
     scale: ScaleName = "cpu"
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     alpha: float | None = None
-    """Weight of the conservative penalty; if not given, the paper's for its data sets."""
+    """Weight of the conservative penalty; if not given, by the log's name and the scale."""
     steps: int | None = None
     """Number of updates."""
     batch_size: int | None = None
@@ -114,7 +114,10 @@ class OfflineConfig:
 
 
 def check_options(options: PretrainOptions) -> None:
-    """Refuse what cannot work, before any data is read."""
+    """Refuse what cannot work, before any data is read. Python checks no annotation, so choices are checked too."""
+    _require_choices(options, "method", "scale", "spacing")
+    _require_choices(options.learner, "loss", "logits", "penalty_on", "target")
+    check_bins(options.bins, options.spacing, options.epsilon)
     _learner_config(options, log_name="")
     loop = options.loop
     _at_least_one(
@@ -126,12 +129,17 @@ def check_options(options: PretrainOptions) -> None:
         raise ActionlessError(
             f"evaluate_every={loop.evaluate_every}: choose a multiple of log_every, which is {loop.log_every}"
         )
+    for name in ("checkpoint_seconds", "resident_gb"):
+        if not (math.isfinite(getattr(loop, name)) and getattr(loop, name) >= 0):
+            raise ActionlessError(f"{name}={getattr(loop, name)}: choose a finite number of at least 0")
     if not 0 <= loop.held_out < 1:
         raise ActionlessError(f"held_out={loop.held_out}: choose a share of the episodes from 0 to below 1")
 
 
 def resolve(options: PretrainOptions, log_name: str, sinks: tuple[SinkName, ...] = ()) -> OfflineConfig:
     """Options with the gaps filled in by the scale and the log's name."""
+    for sink in sinks:
+        require_extra(sink, sink, f"logging to {sink}")
     scale = SCALES[options.scale]
     return OfflineConfig(
         method=options.method,
@@ -145,6 +153,16 @@ def resolve(options: PretrainOptions, log_name: str, sinks: tuple[SinkName, ...]
         loop=options.loop,
         sinks=sinks,
     )
+
+
+def _require_choices(options: Any, *names: str) -> None:
+    """That each of these fields holds one of the texts that its annotation lists."""
+    annotations = get_type_hints(type(options))
+    for name in names:
+        value, kinds = getattr(options, name), (annotations[name], *get_args(annotations[name]))
+        choices = [choice for kind in kinds for choice in get_args(kind) if isinstance(choice, str)]
+        if value is not None and value not in choices:
+            raise ActionlessError(f"{name}={value!r}: choose {', '.join(map(repr, choices))}")
 
 
 def _learner_config(options: PretrainOptions, log_name: str) -> LearnerConfig:

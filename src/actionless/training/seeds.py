@@ -20,7 +20,7 @@ from actionless.data.store import default_memory_limit
 from actionless.errors import ActionlessError
 from actionless.runs.directory import Manifest, Result, Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
-from actionless.runs.signals import StopRequest
+from actionless.runs.signals import STOP_WITH_PARENT, StopRequest
 from actionless.runs.sinks import last_row
 from actionless.runs.threads import threads_here
 from actionless.training.offline import OfflineTask
@@ -97,7 +97,10 @@ def _work_side_by_side(waiting: list[Path], workers: int, stop: StopRequest, dis
                 path = waiting.pop(0)
                 running[path] = _start(path)
             for path in [path for path, process in running.items() if process.poll() is not None]:
-                if running.pop(path).returncode != 0:
+                process = running.pop(path)
+                if process.stdin is not None:
+                    process.stdin.close()
+                if process.returncode != 0:
                     failed.append(path)
             if stop and not told:
                 told = True
@@ -114,10 +117,11 @@ def _start(path: Path) -> "subprocess.Popen[bytes]":
         # In a session of its own: Ctrl-C reaches it through us, once.
         return subprocess.Popen(
             [sys.executable, "-m", "actionless", "resume", str(path)],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,
+            env={**os.environ, STOP_WITH_PARENT: "1"},
         )
 
 
