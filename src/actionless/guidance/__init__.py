@@ -1,0 +1,1 @@
+"""A state policy at work: the inverse dynamics model, the switch, and the guide."""

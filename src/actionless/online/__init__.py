@@ -1,0 +1,1 @@
+"""Agents that act: environments, replay, TD3, SAC, DecQN_N."""

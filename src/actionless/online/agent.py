@@ -1,0 +1,76 @@
+"""What every online agent is: a behaviour that acts, and a pure step from one agent to the next.
+
+Agents see raw states. Continuous actions are in [-1, 1] whatever the task's limits; factorised ones are the
+index of a bin in each dimension. The environment translates both.
+"""
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+
+Metrics = dict[str, Float[Array, ""]]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an agent must know of its task."""
+
+    state_dim: int
+    action_dim: int
+    bins: int | None
+    """Choices in each action dimension; None where actions are continuous."""
+
+
+class Transitions(eqx.Module):
+    """What an agent learns from.
+
+    `rewards` are the discounted sum of the steps that `next_states` lies ahead, `discounts` what its value then
+    counts for: γ to the power of those steps, 0 where the task ended. A time limit ends nothing.
+    """
+
+    states: Float[Array, "batch dim"]
+    actions: Shaped[Array, "batch actions"]
+    rewards: Float[Array, " batch"]
+    next_states: Float[Array, "batch dim"]
+    discounts: Float[Array, " batch"]
+
+
+class Behaviour(eqx.Module):
+    """The part of an agent that acts: small, so that handing it to a compiled function at every step is cheap."""
+
+    @abc.abstractmethod
+    def act(self, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+        """The agent's best actions."""
+
+    @abc.abstractmethod
+    def explore(
+        self, state: Float[Array, " dim"], memory: Any, key: PRNGKeyArray
+    ) -> tuple[Shaped[Array, " actions"], Any]:
+        """An action to learn from, and what exploration remembers (begun by `Agent.exploration`)."""
+
+
+class Agent(eqx.Module):
+    """Networks and optimiser state, and how to improve them."""
+
+    spec: eqx.AbstractVar[Spec]
+
+    @classmethod
+    @abc.abstractmethod
+    def create(cls, spec: Spec, config: Any, key: PRNGKeyArray) -> "Agent":
+        """An agent that has learnt nothing. No two of its arrays share memory: a loop may donate it."""
+
+    @property
+    @abc.abstractmethod
+    def behaviour(self) -> Behaviour:
+        """What acts."""
+
+    @abc.abstractmethod
+    def exploration(self) -> Any:
+        """What exploration remembers before the first step: a small tree of arrays, or `()`."""
+
+    @abc.abstractmethod
+    def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Agent", Metrics]:
+        """The agent after one update, and scalar metrics with `loss` among them."""
