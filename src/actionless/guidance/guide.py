@@ -1,0 +1,358 @@
+"""The guide: a state policy, an inverse dynamics model and the switch, beside any agent.
+
+It sees NumPy alone and knows nothing of the agent's inside. Whatever it draws is decided by its seed, the
+environment step and the number of updates so far, so `state` holds all there is to save.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Int8, Int64, Real, Shaped
+
+from actionless.data.log import Log
+from actionless.discretise import Discretiser
+from actionless.errors import ActionlessError
+from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics, Metrics
+from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, generator, guided_steps
+from actionless.offline.state_policy import PolicyModel, StatePolicy
+
+Act = Callable[[np.ndarray], np.ndarray]
+
+_KEY = 1001  # Its initial weights are not those of an agent with the same seed.
+
+
+@dataclass(frozen=True)
+class GuideConfig:
+    """How the guide learns, and how much it remembers."""
+
+    idm: IdmConfig = field(default_factory=IdmConfig)
+    capacity: int = 1_000_000
+    """Transitions that are kept for the inverse dynamics model, the newest."""
+
+
+class Ring(NamedTuple):
+    """The newest transitions: normalised states, the bins of their Δs, actions."""
+
+    states: Float32[np.ndarray, "capacity dim"]
+    deltas: Int8[np.ndarray, "capacity dim"]
+    actions: Shaped[np.ndarray, "capacity actions"]
+    added: Int64[np.ndarray, ""]
+
+    @classmethod
+    def create(cls, capacity: int, spec: IdmSpec) -> "Ring":
+        """An empty one. Memory that was never written takes no room."""
+        return cls(
+            states=np.zeros((capacity, spec.state_dim), np.float32),
+            deltas=np.zeros((capacity, spec.state_dim), np.int8),
+            actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.action_bins is None else np.int32),
+            added=np.zeros((), np.int64),
+        )
+
+    @property
+    def stored(self) -> int:
+        """Transitions in it."""
+        return min(int(self.added), len(self.states))
+
+    def add(self, state: np.ndarray, delta: np.ndarray, action: np.ndarray) -> None:
+        """Put one transition in, in place of the oldest where it is full."""
+        place = int(self.added) % len(self.states)
+        self.states[place], self.deltas[place], self.actions[place] = state, delta, action
+        self.added[...] += 1
+
+    def rows(self, places: Int[np.ndarray, " rows"]) -> Examples:
+        """Those at these places."""
+        return Examples(self.states[places], self.deltas[places], self.actions[places])
+
+
+class Learning(NamedTuple):
+    """The inverse dynamics model, and its metrics added up since the last report."""
+
+    idm: InverseDynamics
+    sums: Metrics
+    updates: Int[Array, ""]
+
+
+class Counts(NamedTuple):
+    """What happened since the last report, own steps before guided ones; and the proposal that is under way."""
+
+    steps: Int64[np.ndarray, "2"]
+    rewards: Float[np.ndarray, "2"]
+    realised: Int64[np.ndarray, " dim"]
+    beta: Float[np.ndarray, ""]
+    proposed: Int8[np.ndarray, " dim"]
+    proposed_at: Int64[np.ndarray, ""]
+    learnt: Int64[np.ndarray, ""]
+    """Updates of the inverse dynamics model since the beginning."""
+
+
+class GuideState(NamedTuple):
+    """All that changes."""
+
+    learning: Learning
+    ring: Ring
+    counts: Counts
+
+
+@dataclass(eq=False)
+class Guide:
+    """Follows a state policy in some steps, so that an agent that learns from all of them sees better ones sooner.
+
+    Actions are in [-1, 1], or the index of a bin in each dimension. With any agent and any Gymnasium task:
+
+        policy, log = StatePolicy.load("runs/hopper"), actionless.read("hopper_medium-v2.hdf5")
+        guide = Guide.create(policy, action_dim=3, steps=100_000, log=log)
+        state, _ = environment.reset(seed=0)
+        for step in range(100_000):
+            proposal = guide.propose(state, step)
+            action = agent.explore(state) if proposal is None else proposal
+            next_state, reward, terminated, truncated, _ = environment.step(action)
+            guide.observe(state, action, reward, next_state, step)
+            agent.learn(state, action, reward, next_state, terminated)
+            if step % guide.config.idm.every == 0:
+                guide.learn(step, 1, agent.best_actions)  # a function from a batch of states to their actions
+            state = environment.reset()[0] if terminated or truncated else next_state
+    """
+
+    policy: StatePolicy
+    spec: IdmSpec
+    schedule: Schedule
+    log: Log | None
+    config: GuideConfig
+    seed: int
+    remembered: int
+    """Steps from the beginning whose transitions are kept: beyond, the schedule is known to be 0."""
+    state: GuideState
+    """All that changes, for checkpoints: arrays alone. It is no copy: write it before the next step."""
+
+    def __post_init__(self) -> None:
+        """Put the policy where it computes, once."""
+        self._model = jax.tree.map(jnp.asarray, self.policy.model)
+
+    @classmethod
+    def create(
+        cls,
+        policy: StatePolicy,
+        *,
+        action_dim: int,
+        bins: int | None = None,
+        steps: int,
+        log: Log | None,
+        schedule: Schedule | None = None,
+        config: GuideConfig | None = None,
+        seed: int = 0,
+    ) -> "Guide":
+        """A guide that has learnt nothing, for a run of so many environment steps.
+
+        `bins` is the number of choices in each action dimension where actions are factorised. Without a schedule,
+        β falls as in the paper and guidance ends halfway. The log is the one that the policy was trained on.
+        """
+        config = GuideConfig() if config is None else config
+        schedule = PaperSchedule().for_run(steps) if schedule is None else schedule
+        _check(policy, log, config)
+        discretiser = policy.model.discretiser
+        spec = IdmSpec(discretiser.dim, discretiser.bins, action_dim, bins)
+        remembered = guided_steps(schedule, steps)
+        state = GuideState(
+            learning=_begin_learning(spec, config.idm, seed),
+            ring=Ring.create(max(1, min(config.capacity, remembered)), spec),
+            counts=_begin_counts(spec),
+        )
+        return cls(policy, spec, schedule, log, config, seed, remembered, state)
+
+    def beta(self, step: int) -> float:
+        """The probability of following the guide at an environment step."""
+        return beta_at(self.schedule, step)
+
+    def propose(self, state: Real[np.ndarray, " dim"], step: int) -> Shaped[np.ndarray, " actions"] | None:
+        """The guide's action, or None where the agent is to act by itself."""
+        if not follows_guide(self.seed, step, self.beta(step)):
+            return None
+        self._check_state(state)
+        action, proposed = _proposal(self._model, self.state.learning.idm.network, self._normalised(state))
+        self.state.counts.proposed[:] = proposed
+        self.state.counts.proposed_at[...] = step
+        return np.array(action)
+
+    def observe(
+        self,
+        state: Real[np.ndarray, " dim"],
+        action: Shaped[np.ndarray, " actions"],
+        reward: float,
+        next_state: Real[np.ndarray, " dim"],
+        step: int,
+    ) -> None:
+        """Take in a transition, guided or not: the guide knows by itself which."""
+        self._check_state(state)
+        self._check_action(action, step)
+        # Here, while the states have their own precision: in float32 a small change of a large value is lost.
+        delta = self._discretiser.index(self._discretiser.difference(state, next_state))
+        counts = self.state.counts
+        guided = int(counts.proposed_at) == step
+        counts.steps[int(guided)] += 1
+        counts.rewards[int(guided)] += reward
+        counts.beta[...] = self.beta(step)
+        if guided:
+            counts.realised[:] += delta == counts.proposed
+        if step < self.remembered:
+            self.state.ring.add(self._normalised(state), delta, action)
+
+    def learn(self, step: int, updates: int, act: Act) -> None:
+        """So many updates of the inverse dynamics model, while there is a chance to follow it.
+
+        `act` gives the agent's present best action for each of a batch of states. Nothing is learnt before the first
+        transition.
+        """
+        if self.beta(step) == 0 or updates == 0 or self.state.ring.stored == 0:
+            return
+        rows, batch_size = updates * self.config.idm.batch_size, self.config.idm.batch_size
+        # A power of two, so that few numbers of updates are ever compiled.
+        size = (1 << (updates - 1).bit_length()) * batch_size
+        batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.idm.bootstrap else None)
+        padded = jax.tree.map(lambda array: _padded(array, size), batch)
+        learning = _learnt(self.state.learning, padded, updates, batch_size)
+        self.state = self.state._replace(learning=learning)
+        self.state.counts.learnt[...] += updates
+
+    def metrics(self) -> dict[str, float]:
+        """What happened since the last call; what was not counted is left out."""
+        learning, counts = self.state.learning, self.state.counts
+        own, guided = counts.steps.tolist()
+        metrics: dict[str, float] = {}
+        if own + guided:
+            metrics |= {"guided_share": guided / (own + guided), "beta": float(counts.beta)}
+        if own:
+            metrics["guide/own_reward"] = float(counts.rewards[0]) / own
+        if guided:
+            realised = (counts.realised / guided).tolist()
+            metrics |= {"guide/reward": float(counts.rewards[1]) / guided, "guide/realised": float(np.mean(realised))}
+            names = (f"guide/realised/{name}" for name in self.policy.state_names)
+            metrics |= dict(zip(names, realised, strict=True))
+        if updates := int(learning.updates):
+            metrics |= {name: float(total) / updates for name, total in learning.sums.items()}
+        for counted in (counts.steps, counts.rewards, counts.realised):
+            counted[:] = 0
+        self.state = self.state._replace(learning=_emptied(learning))
+        return metrics
+
+    def restore(self, state: GuideState) -> None:
+        """Go on from a `state` that was saved; its arrays are taken over, not copied."""
+        for mine, given in zip(jax.tree.leaves(self.state), jax.tree.leaves(state), strict=True):
+            if (mine.shape, mine.dtype) != (given.shape, given.dtype):
+                raise ActionlessError(
+                    f"this guide has no place for {given.dtype}{list(given.shape)} where it holds "
+                    f"{mine.dtype}{list(mine.shape)}: restore with the settings the state was made with"
+                )
+        self.state = state
+
+    @property
+    def _discretiser(self) -> Discretiser:
+        return self.policy.model.discretiser
+
+    def _normalised(self, states: np.ndarray) -> Float32[np.ndarray, "*batch dim"]:
+        return self._discretiser.normaliser.normalise(states).astype(np.float32)
+
+    def _online(self, rows: int) -> Examples:
+        draw = generator(self.seed, "online", int(self.state.counts.learnt))
+        return self.state.ring.rows(draw.integers(0, self.state.ring.stored, rows))
+
+    def _offline(self, rows: int, act: Act) -> Examples:
+        assert self.log is not None
+        draw = generator(self.seed, "offline", int(self.state.counts.learnt))
+        chosen = draw.integers(0, len(self.log), (rows // self.config.idm.batch_size, self.config.idm.batch_size))
+        # Within a batch the order means nothing, and a memory map is read from front to back.
+        chosen = np.sort(chosen, axis=1).reshape(-1)
+        states, next_states = np.asarray(self.log.states[chosen]), np.asarray(self.log.next_states[chosen])
+        actions = np.asarray(act(states))
+        if actions.shape != (rows, self.spec.action_dim):
+            raise ActionlessError(
+                f"act gave actions of shape {actions.shape} for {rows} states: "
+                f"it has to give one row of {self.spec.action_dim} for each"
+            )
+        delta = self._discretiser.index(self._discretiser.difference(states, next_states))
+        return Examples(self._normalised(states), delta, actions.astype(self.state.ring.actions.dtype))
+
+    def _check_state(self, state: np.ndarray) -> None:
+        if state.shape != (self.spec.state_dim,):
+            names = self.policy.state_names
+            raise ActionlessError(
+                f"the task's states have shape {state.shape}, the state policy was trained on {self.spec.state_dim} "
+                f"variables ({', '.join(names[:8])}{', …' if len(names) > 8 else ''}): pre-train on a log of this task"
+            )
+
+    def _check_action(self, action: np.ndarray, step: int) -> None:
+        bins = self.spec.action_bins
+        lowest, highest = (-1, 1) if bins is None else (0, bins - 1)
+        if action.shape != (self.spec.action_dim,) or not (lowest <= action.min() and action.max() <= highest):
+            raise ActionlessError(
+                f"action {action.tolist()} at step {step}: the guide needs {self.spec.action_dim} numbers "
+                f"from {lowest} to {highest}, scaled from the task's own limits"
+            )
+
+
+def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
+    dim = policy.model.discretiser.dim
+    if log is not None and log.state_dim != dim:
+        raise ActionlessError(
+            f"{log.source.path} has {log.state_dim} state variables, the state policy was trained on {dim}: "
+            "give the log that the policy was trained on"
+        )
+    if config.idm.bootstrap and log is None:
+        raise ActionlessError(
+            "the inverse dynamics model learns from the log too: give the log that the policy was trained on, "
+            "or set bootstrap=False in its config"
+        )
+    if config.idm.bootstrap and log is not None and len(log) == 0:
+        raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
+
+
+def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> Learning:
+    key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), _KEY)
+    idm = jax.jit(InverseDynamics.create, static_argnums=(0, 1))(spec, config, key)
+    names = ("idm/loss", "idm/online_loss", *(("idm/offline_loss",) if config.bootstrap else ()))
+    return Learning(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
+
+
+def _begin_counts(spec: IdmSpec) -> Counts:
+    return Counts(
+        steps=np.zeros(2, np.int64),
+        rewards=np.zeros(2),
+        realised=np.zeros(spec.state_dim, np.int64),
+        beta=np.zeros(()),
+        proposed=np.zeros(spec.state_dim, np.int8),
+        proposed_at=np.full((), -1, np.int64),
+        learnt=np.zeros((), np.int64),
+    )
+
+
+@jax.jit
+def _proposal(
+    model: PolicyModel, network: ActionNetwork, z: Float[Array, " dim"]
+) -> tuple[Shaped[Array, " actions"], Int[Array, " dim"]]:
+    proposed = model.index(z[None])
+    return network.act(z[None], proposed)[0], proposed[0]
+
+
+@partial(jax.jit, static_argnums=3, donate_argnums=0)
+def _learnt(learning: Learning, batches: IdmBatch, updates: Array | int, batch_size: int) -> Learning:
+    """After some updates. Their number is no part of the program."""
+
+    def update(i: Array, learning: Learning) -> Learning:
+        batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
+        idm, metrics = learning.idm.update(batch)
+        sums = {name: total + metrics[name] for name, total in learning.sums.items()}
+        return Learning(idm, sums, learning.updates + 1)
+
+    return jax.lax.fori_loop(0, updates, update, learning)
+
+
+def _emptied(learning: Learning) -> Learning:
+    return Learning(learning.idm, jax.tree.map(jnp.zeros_like, learning.sums), jnp.zeros_like(learning.updates))
+
+
+def _padded(array: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])

@@ -1,0 +1,133 @@
+"""The inverse dynamics model: the action that makes a state change as proposed, learnt online and from scratch.
+
+L(φ) = |a - I(s, Δs)| over what happened online + |π(s_off) - I(s_off, Δs_off)| over the log, whose missing actions
+are filled in by what the agent would do there now.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+
+from actionless.networks import MLP
+from actionless.offline.presets import ScaleName
+from actionless.optimise import Adam
+
+Metrics = dict[str, Float[Array, ""]]
+
+
+@dataclass(frozen=True)
+class IdmSpec:
+    """What an inverse dynamics model must know of states, Δs and actions."""
+
+    state_dim: int
+    delta_bins: int
+    action_dim: int
+    action_bins: int | None = None
+    """Choices in each action dimension; None where actions are continuous, in [-1, 1]."""
+
+
+@dataclass(frozen=True)
+class IdmConfig:
+    """How the inverse dynamics model learns."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 1e-3
+    batch_size: int = 256
+    """Transitions in each term of the loss."""
+    every: int = 2
+    """Environment steps for each update."""
+    bootstrap: bool = True
+    """Learn from the log too, with the agent's own actions in place of those that it lacks."""
+
+
+IDM_SCALES: dict[ScaleName, IdmConfig] = {
+    "smoke": IdmConfig(hidden=(32, 32), batch_size=64),
+    "cpu": IdmConfig(),
+    "paper": IdmConfig(hidden=(512, 512, 512), batch_size=512, every=1),
+}
+
+
+class Examples(NamedTuple):
+    """What to learn from: normalised states, the bins of their Δs, and the actions that belong to them."""
+
+    states: Float[Array, "batch dim"]
+    deltas: Int[Array, "batch dim"]
+    actions: Shaped[Array, "batch actions"]
+
+
+class IdmBatch(NamedTuple):
+    """Transitions seen online; states of the log, unless bootstrapping is off."""
+
+    online: Examples
+    offline: Examples | None
+
+
+class ActionNetwork(eqx.Module):
+    """The part of the model that acts."""
+
+    mlp: MLP
+    spec: IdmSpec = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: IdmSpec, hidden: tuple[int, ...], key: PRNGKeyArray) -> "ActionNetwork":
+        """A network that takes a state and its Δs."""
+        outputs = spec.action_dim * (spec.action_bins or 1)
+        return cls(MLP.create((2 * spec.state_dim, *hidden, outputs), key), spec)
+
+    def act(self, states: Float[Array, "batch dim"], deltas: Int[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+        """The action for each normalised state and the bins of its Δs."""
+        if self.spec.action_bins is None:
+            return self._squashed(states, deltas)
+        return self._logits(states, deltas).argmax(axis=1).astype(jnp.int32)
+
+    def error(self, examples: Examples) -> Float[Array, ""]:
+        """|a - I(s, Δs)|, or the cross-entropy of the action's bins; a mean over batch and dimensions."""
+        if self.spec.action_bins is None:
+            return jnp.abs(self._squashed(examples.states, examples.deltas) - examples.actions).mean()
+        chances = jax.nn.log_softmax(self._logits(examples.states, examples.deltas), axis=1)
+        return -jnp.take_along_axis(chances, examples.actions[:, None], axis=1).mean()
+
+    def _squashed(self, states: Array, deltas: Array) -> Float[Array, "batch actions"]:
+        return jnp.tanh(self._outputs(states, deltas))
+
+    def _logits(self, states: Array, deltas: Array) -> Float[Array, "batch bins actions"]:
+        return self._outputs(states, deltas).reshape(len(states), -1, self.spec.action_dim)
+
+    def _outputs(self, states: Array, deltas: Array) -> Float[Array, "batch outputs"]:
+        direction = deltas.astype(states.dtype) * (2 / (self.spec.delta_bins - 1)) - 1
+        return self.mlp(jnp.concatenate([states, direction], axis=1))
+
+
+class InverseDynamics(eqx.Module):
+    """The network and its optimiser."""
+
+    network: ActionNetwork
+    optimiser: Adam
+
+    @classmethod
+    def create(cls, spec: IdmSpec, config: IdmConfig, key: PRNGKeyArray) -> "InverseDynamics":
+        """A model that has learnt nothing."""
+        network = ActionNetwork.create(spec, config.hidden, key)
+        return cls(network, Adam.create(network, config.learning_rate))
+
+    def act(self, states: Float[Array, "batch dim"], deltas: Int[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+        """The action for each normalised state and the bins of its Δs."""
+        return self.network.act(states, deltas)
+
+    def loss(self, network: ActionNetwork, batch: IdmBatch) -> tuple[Float[Array, ""], Metrics]:
+        """The online term, and the bootstrapped one where there is one."""
+        online = network.error(batch.online)
+        if batch.offline is None:
+            return online, {"idm/loss": online, "idm/online_loss": online}
+        offline = network.error(batch.offline)
+        loss = online + offline
+        return loss, {"idm/loss": loss, "idm/online_loss": online, "idm/offline_loss": offline}
+
+    def update(self, batch: IdmBatch) -> tuple["InverseDynamics", Metrics]:
+        """One step of Adam."""
+        gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
+        return InverseDynamics(*self.optimiser.step(self.network, gradient)), metrics

@@ -1,0 +1,96 @@
+"""The switch: how often the guide acts, and whether it acts now.
+
+A schedule is anything that gives β, the probability of following the guide, for an environment step:
+`lambda step: 0.3` will do.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from actionless.errors import ActionlessError
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class PaperSchedule:
+    """The paper's: β falls step by step, from 0.5 by 0.1 every 100,000 steps, to 0 after half a million."""
+
+    start: float = 0.5
+    decrement: float = 0.1
+    interval: int = 100_000
+
+    def __post_init__(self) -> None:
+        """Refuse what gives no probabilities."""
+        if not 0 <= self.start <= 1:
+            raise ActionlessError(f"start={self.start}: β is a probability, begin between 0 and 1")
+        if not (self.decrement > 0 and self.interval >= 1):
+            raise ActionlessError(
+                f"decrement={self.decrement}, interval={self.interval}: β has to fall, choose a decrement above 0 "
+                "and an interval of at least 1 step; `Fixed` keeps it constant"
+            )
+
+    def for_run(self, steps: int) -> "PaperSchedule":
+        """The same for a run of another length than the paper's million: guidance by default ends halfway."""
+        return replace(self, interval=max(1, steps // 10))
+
+    def __call__(self, step: int) -> float:
+        """β at an environment step."""
+        # Rounded, so that 0.5 - 4 · 0.1 is 0.1.
+        return max(0.0, round(self.start - self.decrement * (step // self.interval), 12))
+
+    @property
+    def end(self) -> int:
+        """The step from which on β is 0."""
+        return math.ceil(round(self.start / self.decrement, 9)) * self.interval
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same β at every step."""
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no probability."""
+        if not 0 <= self.beta <= 1:
+            raise ActionlessError(f"beta={self.beta}: β is a probability, choose it between 0 and 1")
+
+    def __call__(self, step: int) -> float:  # noqa: ARG002 (the same at every step)
+        """β at an environment step."""
+        return self.beta
+
+
+def beta_at(schedule: Schedule, step: int) -> float:
+    """The schedule's β, if it is a probability."""
+    beta = float(schedule(step))
+    if not 0 <= beta <= 1:
+        raise ActionlessError(f"the schedule gives β = {beta} at step {step}: it has to give values between 0 and 1")
+    return beta
+
+
+def guided_steps(schedule: Schedule, steps: int) -> int:
+    """The first steps of a run, beyond which the schedule is known to be 0; all, where it is not known."""
+    match schedule:
+        case PaperSchedule(end=end):
+            return min(steps, end)
+        case Fixed(beta=0):
+            return 0
+    return steps
+
+
+def follows_guide(seed: int, step: int, beta: float) -> bool:
+    """Whether ζ < β, with ζ ~ U(0, 1) decided by the seed and the step alone."""
+    return beta > 0 and generator(seed, "switch", step).random() < beta
+
+
+# Not 0, which is where other parts of a run draw with the same seed and step.
+_STREAMS = {"switch": 1001, "online": 1002, "offline": 1003}
+
+
+def generator(seed: int, stream: str, position: int) -> np.random.Generator:
+    """Random numbers of their own for each seed, stream and position: Philox starts anywhere at once."""
+    return np.random.Generator(np.random.Philox(key=[seed, _STREAMS[stream]], counter=[0, 0, 0, position]))
