@@ -1,0 +1,80 @@
+"""What training gives: the part of an agent that acts, on disk and back."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Real, Shaped
+
+from actionless.errors import ActionlessError
+from actionless.offline import policy_files
+from actionless.online.agent import Agent, Behaviour, Spec
+from actionless.online.presets import AgentConfig, AgentName, create_agent, stored_config
+from actionless.runs.trees import pack, unpack
+
+
+@dataclass(frozen=True, eq=False)
+class AgentPolicy:
+    """Acts as a trained agent does at its best: no exploration, no guide."""
+
+    behaviour: Behaviour
+    agent: AgentName
+    config: AgentConfig
+    spec: Spec
+    environment: str
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, agent: Agent, name: AgentName, config: AgentConfig, environment: str, provenance: Mapping[str, Any]
+    ) -> "AgentPolicy":
+        """What an agent has learnt so far."""
+        return cls(agent.behaviour, name, config, agent.spec, environment, provenance)
+
+    def act(self, states: Real[np.ndarray, "*batch dim"]) -> Shaped[np.ndarray, "*batch actions"]:
+        """The best action for one state or a batch: numbers in [-1, 1], or the index of a choice in each dimension."""
+        if states.shape[-1:] != (self.spec.state_dim,):
+            raise ActionlessError(
+                f"states of shape {states.shape}: the agent was trained on {self.spec.state_dim} numbers per state"
+            )
+        rows = jnp.asarray(states.reshape(-1, self.spec.state_dim), jnp.float32)
+        return np.asarray(_act(self.behaviour, rows)).reshape(*states.shape[:-1], self.spec.action_dim)
+
+    def save(self, directory: str | Path) -> None:
+        """Write the agent so that it loads without the task."""
+        arrays, _ = pack(self.behaviour)
+        description = {
+            "kind": "agent",
+            "method": self.agent,
+            "config": dataclasses.asdict(self.config),
+            "spec": dataclasses.asdict(self.spec),
+            "environment": self.environment,
+            "provenance": dict(self.provenance),
+        }
+        policy_files.write(Path(directory), description, arrays)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "AgentPolicy":
+        """The agent that was saved there, or that a run directory holds."""
+        description, arrays = policy_files.read(Path(directory))
+        if description["kind"] != "agent":
+            raise ActionlessError(
+                f"{directory}: holds a policy of {description['method']}, no agent: give a run of `actionless train`"
+            )
+        spec = Spec(**description["spec"])
+        config = stored_config(description["method"], description["config"])
+        template = create_agent(spec, config, jax.random.key(0)).behaviour
+        behaviour = unpack(template, arrays, {}, Path(directory))
+        return cls(
+            behaviour, description["method"], config, spec, description["environment"], description["provenance"]
+        )
+
+
+@jax.jit
+def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+    return behaviour.act(states)

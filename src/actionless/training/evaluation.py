@@ -1,0 +1,38 @@
+"""What an agent is worth in its task: whole episodes of its best actions, no exploration, no guide."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Real, Shaped
+
+from actionless.errors import ActionlessError
+from actionless.online.environments import Environment
+from actionless.randomness import generator
+
+MOST_STEPS = 100_000
+"""Of one episode: a task without an end would never be evaluated."""
+
+Act = Callable[[Real[np.ndarray, "batch dim"]], Shaped[np.ndarray, "batch actions"]]
+
+
+def episode_seed(seed: int, number: int) -> int:
+    """What the task is reset with at the beginning of an episode; evaluation counts its episodes from -1 down."""
+    # A counter has no sign: episodes of evaluation lie beyond any that training reaches.
+    return int(generator(seed, "episodes", number % 2**63).integers(2**31))
+
+
+def returns_of(environment: Environment, act: Act, episodes: int, seed: int) -> Float[np.ndarray, " episodes"]:
+    """The return of each of so many episodes, the same ones for the same seed."""
+    return np.array([_return_of(environment, act, episode_seed(seed, -1 - i)) for i in range(episodes)])
+
+
+def _return_of(environment: Environment, act: Act, seed: int) -> float:
+    state, total = environment.reset(seed), 0.0
+    for _ in range(MOST_STEPS):
+        step = environment.step(act(state[None])[0])
+        state, total = step.state, total + step.reward
+        if step.terminated or step.truncated:
+            return total
+    raise ActionlessError(
+        f"{environment.name}: an episode has no end after {MOST_STEPS:,} steps; register it with max_episode_steps"
+    )

@@ -1,0 +1,224 @@
+"""The loop that learns by acting, the same for every agent, guided or not.
+
+Some steps in the task, then as many updates in one dispatch. Everything random depends on the seed and the
+step, and the simulator is rebuilt by playing the episode's actions again: a run may stop anywhere.
+"""
+
+import logging
+import time
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
+
+from actionless.guidance.guide import Guide
+from actionless.online.agent import Behaviour, Transitions
+from actionless.online.environments import Environment
+from actionless.online.presets import create_agent
+from actionless.online.replay import Replay
+from actionless.randomness import generator
+from actionless.runs.engine import Advance, Task
+from actionless.training.evaluation import episode_seed, returns_of
+from actionless.training.online_options import OnlineConfig
+from actionless.training.updates import Standing, emptied, means, standing, updated
+
+_SECONDS_PER_DISPATCH = 1.0
+
+_log = logging.getLogger("actionless")
+
+
+class Episode(NamedTuple):
+    """Where the agent stands in its task."""
+
+    number: int
+    length: int
+    total: float
+    state: Real[np.ndarray, " dim"]
+
+
+class Finished(NamedTuple):
+    """Episodes that ended since the last row of metrics."""
+
+    count: int
+    returns: float
+    lengths: int
+
+
+class OnlineState(NamedTuple):
+    """All that the next step depends on. The replay is changed in place, as the guide's own memory is."""
+
+    standing: Standing
+    exploration: Any
+    replay: Replay
+    guide: Any
+    episode: Episode
+    finished: Finished
+
+
+class OnlineTask(Task[OnlineState]):
+    """Training one agent in one task."""
+
+    score = "eval/return"
+    headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss")
+
+    def __init__(
+        self, environment: Environment, evaluation: Environment, config: OnlineConfig, seed: int, guide: Guide | None
+    ):
+        self.steps = config.steps
+        self.config = config
+        self._environment, self._evaluation, self._guide, self._seed = environment, evaluation, guide, seed
+        keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
+        self._initial_key, self._update_key, self._explore_key = keys
+        self._in_step_with: int | None = None
+        """The step that simulator and guide stand at: at a resumed run's first dispatch they stand nowhere."""
+
+    def begin(self) -> OnlineState:
+        """An agent that has learnt nothing, at the start of its first episode."""
+        config, spec = self.config, self._environment.spec
+        agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
+        replay = Replay.create(min(config.replay_size, config.steps), spec)
+        example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
+        return OnlineState(
+            standing=standing(agent, example, self._update_key),
+            exploration=agent.exploration(),
+            replay=replay,
+            guide=None if self._guide is None else self._guide.state,
+            episode=Episode(0, 0, 0.0, self._environment.reset(episode_seed(self._seed, 0))),
+            finished=Finished(0, 0.0, 0),
+        )
+
+    def advance(self, state: OnlineState, step: int) -> Advance[OnlineState]:
+        """About a second's worth of steps, up to the next row of metrics at most."""
+        if self._in_step_with != step:
+            state = self._in_step(state)
+        row = min(self.steps, (step // self.config.loop.log_every + 1) * self.config.loop.log_every)
+        began = time.perf_counter()
+        while step < row and time.perf_counter() - began < _SECONDS_PER_DISPATCH:
+            stop = min(row, (step // self.config.loop.updates_together + 1) * self.config.loop.updates_together)
+            state = self._cycle(state, step, stop)
+            step = stop
+        self._in_step_with = step
+        if step < row:
+            return Advance(self._with_guide(state), step, {})
+        metrics = self._metrics(state, step)
+        state = state._replace(standing=emptied(state.standing), finished=Finished(0, 0.0, 0))
+        return Advance(self._with_guide(state), step, metrics)
+
+    def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
+        """Steps in the task, then an update for each."""
+        behaviour = state.standing.learner.behaviour
+        for now in range(step, stop):
+            state = self._step(state, behaviour, now)
+        if stop <= self.config.warm_up:
+            return state
+        first = max(step, self.config.warm_up)
+        batches = self._batches(state.replay, stop, stop - first)
+        after = updated(state.standing, batches, first, stop - first, self._update_key, self.config.batch_size)
+        if self._guide is not None:
+            behaviour, every = after.learner.behaviour, self._guide.config.idm.every
+            self._guide.learn(stop, stop // every - first // every, lambda states: _best_actions(behaviour, states))
+        return state._replace(standing=after)
+
+    def _step(self, state: OnlineState, behaviour: Behaviour, step: int) -> OnlineState:
+        """One step in the task, by chance, by the guide or by the agent."""
+        episode, exploration = state.episode, state.exploration
+        if step < self.config.warm_up:
+            action = self._random_action(step)
+        elif self._guide is None or (action := self._guide.propose(episode.state, step)) is None:
+            chosen, exploration = _explore(
+                behaviour, episode.state.astype(np.float32), exploration, self._explore_key, step
+            )
+            action = np.asarray(chosen)
+        after = self._environment.step(action)
+        over = after.terminated or after.truncated
+        state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over)
+        if self._guide is not None:
+            self._guide.observe(episode.state, action, after.reward, after.state, step)
+        total, length = episode.total + after.reward, episode.length + 1
+        if not over:
+            return state._replace(exploration=exploration, episode=Episode(episode.number, length, total, after.state))
+        done, number = state.finished, episode.number + 1
+        return state._replace(
+            exploration=exploration,
+            episode=Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number))),
+            finished=Finished(done.count + 1, done.returns + total, done.lengths + length),
+        )
+
+    def _random_action(self, step: int) -> Shaped[np.ndarray, " actions"]:
+        draw, spec = generator(self._seed, "warm-up actions", step), self._environment.spec
+        if spec.bins is None:
+            return draw.uniform(-1, 1, spec.action_dim).astype(np.float32)
+        return draw.integers(0, spec.bins, spec.action_dim, dtype=np.int32)
+
+    def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
+        """As many as a dispatch can take: those beyond `updates` are not looked at."""
+        rows = generator(self._seed, "replay rows", step).integers(
+            0, len(replay), self.config.loop.updates_together * self.config.batch_size
+        )
+        rows[updates * self.config.batch_size :] = 0
+        return replay.sample(rows, self.config.learner.n_step, self.config.learner.discount)
+
+    def _metrics(self, state: OnlineState, step: int) -> dict[str, float]:
+        metrics = means(state.standing)
+        done = state.finished
+        if done.count:
+            metrics["episode/return"] = done.returns / done.count
+            metrics["episode/length"] = done.lengths / done.count
+        if self._guide is not None:
+            metrics |= self._guide.metrics()
+        if step % self.config.evaluate_every == 0 or step == self.steps:
+            metrics |= self._evaluate(state.standing.learner.behaviour)
+        return metrics
+
+    def _evaluate(self, behaviour: Behaviour) -> dict[str, float]:
+        """The agent alone, in a copy of the task."""
+        returns = returns_of(
+            self._evaluation, lambda states: _best_actions(behaviour, states), self.config.loop.episodes, self._seed
+        )
+        return {"eval/return": float(returns.mean()), "eval/return_std": float(returns.std())}
+
+    def _with_guide(self, state: OnlineState) -> OnlineState:
+        return state if self._guide is None else state._replace(guide=self._guide.state)
+
+    def _in_step(self, state: OnlineState) -> OnlineState:
+        """Guide and simulator as they stood when this state was saved."""
+        if self._guide is not None:
+            self._guide.restore(state.guide)
+        return state._replace(episode=self._replayed(state.episode, state.replay))
+
+    def _replayed(self, episode: Episode, replay: Replay) -> Episode:
+        """The simulator brought to where the episode stood; where that fails, a new episode."""
+        reached = self._environment.reset(episode_seed(self._seed, episode.number))
+        if episode.length <= len(replay):
+            for action in replay.last_actions(episode.length):
+                reached = self._environment.step(action).state
+            if np.array_equal(reached, episode.state):
+                return episode
+        _log.warning(
+            "%s: the episode cannot be restored, it does not repeat itself from its seed and actions: "
+            "a new one begins, and the run differs from one that never stopped",
+            self._environment.name,
+        )
+        if episode.length:
+            replay.end_episode()
+        number = episode.number + 1
+        return Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number)))
+
+
+@jax.jit
+def _explore(
+    behaviour: Behaviour, state: Float[Array, " dim"], memory: Any, key: PRNGKeyArray, step: Array | int
+) -> tuple[Shaped[Array, " actions"], Any]:
+    return behaviour.explore(state, memory, jax.random.fold_in(key, step))
+
+
+@jax.jit
+def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+    return behaviour.act(states)
+
+
+def _best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
+    return np.asarray(_act(behaviour, jnp.asarray(states, jnp.float32)))

@@ -1,0 +1,63 @@
+"""Many updates in one dispatch, the same for every learner and agent.
+
+Update t depends on the learner before it, its batch, the key and t, and on nothing else. Dispatches may
+therefore be as long as the machine likes without a bit of the result changing.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+
+class Learner(Protocol):
+    """What can be updated: an offline learner or an online agent."""
+
+    def update(self, batch: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, ""]]]:
+        """The learner after one update, and its metrics."""
+        ...
+
+
+class Standing(NamedTuple):
+    """A learner, and its metrics added up since the last row."""
+
+    learner: Any
+    sums: dict[str, Float[Array, ""]]
+    updates: Int[Array, ""]
+
+
+def standing(learner: Learner, example: Any, key: PRNGKeyArray) -> Standing:
+    """Before the first update; `example` is a batch of the shape to come."""
+    _, metrics = jax.eval_shape(lambda: learner.update(example, key))
+    return Standing(learner, {name: jnp.zeros(()) for name in metrics}, jnp.zeros((), jnp.int32))
+
+
+@partial(jax.jit, static_argnums=5, donate_argnums=0)
+def updated(
+    state: Standing, batches: Any, step: Array | int, updates: Array | int, key: PRNGKeyArray, batch_size: int
+) -> Standing:
+    """The state after some updates, whose batches lie one behind the other.
+
+    Their number is no part of the program, so that one is compiled for all.
+    """
+
+    def update(i: Array, state: Standing) -> Standing:
+        batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
+        learner, metrics = state.learner.update(batch, jax.random.fold_in(key, step + i))
+        sums = {name: total + metrics[name] for name, total in state.sums.items()}
+        return Standing(learner, sums, state.updates + 1)
+
+    return jax.lax.fori_loop(0, updates, update, state)
+
+
+def means(state: Standing) -> dict[str, float]:
+    """The mean of each metric since the last row; nothing where nothing was updated."""
+    count = int(state.updates)
+    return {name: float(total) / count for name, total in state.sums.items()} if count else {}
+
+
+def emptied(state: Standing) -> Standing:
+    """The same learner with nothing added up."""
+    return Standing(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
