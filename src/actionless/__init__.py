@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
-    from actionless.training.pretrain import pretrain, resume
+    from actionless.training.pretrain import pretrain
+    from actionless.training.resume import resume
 
 __version__ = "0.1.0"
 
@@ -36,7 +37,7 @@ _HOME = {
     "StatePolicy": "actionless.offline.state_policy",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
-    "resume": "actionless.training.pretrain",
+    "resume": "actionless.training.resume",
 }
 
 

@@ -220,12 +220,11 @@ def test_only_a_run_can_be_gone_on_with(capsys, tmp_path):
     assert "no run.json there, so it is no run directory" in complaint(capsys, "resume", tmp_path)
 
 
-def test_warnings_of_the_log_are_shown(capsys, tmp_path):
+def test_warnings_of_the_log_are_shown(capsys, caplog, tmp_path):
     states, next_states = np.random.default_rng(0).normal(size=(2, 20, 2))  # no row goes on from the one before
     terminals = np.zeros(20, bool)
     np.savez(tmp_path / "log.npz", states=states, next_states=next_states, rewards=np.zeros(20), terminals=terminals)
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(tmp_path / "log.npz"), "--out", str(run), "--scale=smoke", "--steps=1"]) == 0
-    captured = capsys.readouterr()
-    assert "warning: 19 of 20 rows do not go on from the row before" in captured.err
-    assert "held-out Δs accuracy" in captured.out
+    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not go on from the row before" in caplog.text
+    assert "held-out Δs accuracy" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from toy_learners import CONFIGS, SPEC, leaves_equal, random_batch, random_discr
 from actionless.errors import ActionlessError
 from actionless.offline.learner import Spec
 from actionless.offline.presets import create_learner
-from actionless.offline.state_policy import ActionPolicy, StatePolicy
+from actionless.offline.state_policy import ActionPolicy, policy_of
 
 update = eqx.filter_jit(lambda learner, batch, key: learner.update(batch, key))
 
@@ -25,9 +25,8 @@ def learner(method):
     return create_learner(SPEC, CONFIGS[method], jax.random.key(0))
 
 
-def policy_of(learner, method):
-    kind = ActionPolicy if learner.head == "action" else StatePolicy
-    return kind.of(learner, random_discretiser(), method=method, state_names=("x", "y", "z"), provenance={"log": "a"})
+def learnt_by(learner, method):
+    return policy_of(learner, random_discretiser(), method=method, state_names=("x", "y", "z"), provenance={"log": "a"})
 
 
 def answer(policy, states):
@@ -77,7 +76,7 @@ def test_updates_lower_the_loss_on_a_fixed_batch(learner):
 
 
 def test_a_saved_policy_answers_as_before(method, learner, tmp_path):
-    policy = policy_of(learner, method)
+    policy = learnt_by(learner, method)
     policy.save(tmp_path / "policy")
     loaded = type(policy).load(tmp_path / "policy")
     states = np.random.default_rng(0).normal(2, 3, (40, 3))
@@ -86,7 +85,7 @@ def test_a_saved_policy_answers_as_before(method, learner, tmp_path):
 
 
 def test_one_state_or_a_batch(method, learner):
-    policy = policy_of(learner, method)
+    policy = learnt_by(learner, method)
     states = np.random.default_rng(1).normal(2, 3, (2, 5, 3))
     together = answer(policy, states)
     assert together.shape[:2] == (2, 5)

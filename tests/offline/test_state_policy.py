@@ -1,3 +1,5 @@
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline import policy_files, state_policy
 from actionless.offline.presets import create_learner
-from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
+from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy, policy_of
 
 UNIT = Normaliser(np.zeros(2), np.ones(2))
 THREE_BINS = Discretiser(UNIT, np.tile([-0.1, 0.1], (2, 1)), np.tile([-1.0, 0.0, 1.0], (2, 1)))
@@ -30,7 +32,7 @@ def constant_policy(outputs, head, **options):
 
 def learnt(method, bins=3):
     learner = create_learner(SPEC, CONFIGS[method], jax.random.key(0))
-    return StatePolicy.of(learner, random_discretiser(bins), method=method, state_names=("x", "y", "z"), provenance={})
+    return policy_of(learner, random_discretiser(bins), method=method, state_names=("x", "y", "z"), provenance={})
 
 
 class TestByHand:
@@ -115,11 +117,6 @@ class TestFiles:
             np.testing.assert_array_equal(ours, theirs)
         assert sorted(p.name for p in tmp_path.iterdir()) == ["policy.json", "policy.safetensors"]
 
-    def test_a_run_directory_stands_for_its_policy(self, tmp_path):
-        policy = learnt("decqn")
-        policy.save(tmp_path / "policy")
-        np.testing.assert_array_equal(StatePolicy.load(tmp_path).propose(STATES), policy.propose(STATES))
-
     def test_missing(self, tmp_path):
         with pytest.raises(ActionlessError, match="nowhere: no saved policy here"):
             StatePolicy.load(tmp_path / "nowhere")
@@ -160,16 +157,49 @@ class TestFiles:
             StatePolicy.load(tmp_path)
 
     def test_the_other_kind(self, tmp_path):
-        learner = create_learner(SPEC, CONFIGS["bc-action"], jax.random.key(0))
-        about = {"method": "bc-action", "state_names": ("x", "y", "z"), "provenance": {}}
-        ActionPolicy.of(learner, random_discretiser(), **about).save(tmp_path / "action")
+        learnt("bc-action").save(tmp_path / "action")
         learnt("decqn").save(tmp_path / "state")
         with pytest.raises(ActionlessError, match="holds an action policy"):
             StatePolicy.load(tmp_path / "action")
         with pytest.raises(ActionlessError, match="holds a state policy"):
             ActionPolicy.load(tmp_path / "state")
-        with pytest.raises(ActionlessError, match="use its ActionPolicy"):
-            StatePolicy.of(learner, random_discretiser(), **about)
+
+
+class TestRunDirectories:
+    """A run directory stands for its policy, and where it has none says what to do."""
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        (tmp_path / "run.json").touch()
+        (tmp_path / "result.json").touch()
+        learnt("decqn").save(tmp_path / "policy")
+        return tmp_path
+
+    def test_finished(self, run):
+        np.testing.assert_array_equal(StatePolicy.load(run).propose(STATES), learnt("decqn").propose(STATES))
+
+    def test_unfinished(self, run):
+        (run / "result.json").unlink()
+        with pytest.raises(ActionlessError, match=f"{run}: not finished, .* `actionless resume {run}` goes on with it"):
+            StatePolicy.load(run)
+
+    def test_several_seeds(self, run):
+        for seed in (3, 4):
+            (run / f"seed-{seed}").mkdir()
+        with pytest.raises(ActionlessError, match=f"{run}: holds the runs of 2 seeds; .* such as {run}/seed-3$"):
+            StatePolicy.load(run)
+
+    def test_missing(self, run):
+        shutil.rmtree(run / "policy")
+        with pytest.raises(ActionlessError, match=f"its policy is missing; `actionless resume {run}` makes it again"):
+            StatePolicy.load(run)
+
+    @pytest.mark.parametrize("name", [policy_files.DESCRIPTION, policy_files.WEIGHTS])
+    def test_damaged(self, run, name):
+        content = (run / "policy" / name).read_bytes()
+        (run / "policy" / name).write_bytes(content[: len(content) // 2])
+        with pytest.raises(ActionlessError, match=f"{name}: damaged.*; `actionless resume {run}` makes it again"):
+            StatePolicy.load(run / "policy")
 
 
 class TestBadStates:

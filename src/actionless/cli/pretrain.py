@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from actionless.cli.output import show_warnings
 from actionless.data.options import ReadOptions
-from actionless.errors import ActionlessError
 from actionless.training.options import PretrainOptions
 
 if TYPE_CHECKING:
@@ -44,36 +42,19 @@ class Command:
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
-        """Read, learn, say where the policy is."""
+        """Learn, say where the policy is."""
         from actionless.cli.run_summary import show_summary
-        from actionless.data.read import read_with
-        from actionless.runs.directory import require_free
-        from actionless.training.options import check_options, resolve
-        from actionless.training.pretrain import (
-            Origin,
-            check_actions,
-            described,
-            pretrain_log,
-            require_actions_to_match,
-        )
-        from actionless.training.seeds import pretrain_seeds
+        from actionless.training.pretrain import pretrain_with
 
-        require_free(self.out, overwrite=self.overwrite)
-        check_options(self.options)
-        check_actions(self.options.method, self.read)
-        if self.seeds < 1:
-            raise ActionlessError(f"seeds={self.seeds}: choose at least 1")
-        log = read_with(self.data, self.read)
-        show_warnings(log)
-        origin = Origin.of(self.data, self.read)
-        if self.seeds == 1:
-            pretrain_log(log, self.out, self.options, origin, overwrite=self.overwrite, sinks=self._sinks())
-        else:
-            require_actions_to_match(log, self.options.method)
-            config, data = resolve(self.options, log.name, self._sinks()), described(log, origin)
-            del log  # Every seed's process reads its own.
-            seeds = range(self.options.seed, self.options.seed + self.seeds)
-            pretrain_seeds(config, data, self.out, seeds, overwrite=self.overwrite)
+        pretrain_with(
+            self.data,
+            self.out,
+            self.options,
+            self.read,
+            seeds=self.seeds,
+            overwrite=self.overwrite,
+            sinks=self._sinks(),
+        )
         show_summary(self.out)
 
     def _sinks(self) -> "tuple[SinkName, ...]":

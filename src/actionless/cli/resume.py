@@ -13,8 +13,6 @@ from typing import Annotated
 
 import tyro
 
-from actionless.errors import ActionlessError
-
 
 @dataclasses.dataclass(frozen=True)
 class Command:
@@ -24,22 +22,15 @@ class Command:
     """The directory that was the run's `--out`."""
 
     def run(self) -> None:
-        """Look what kind of run it is and go on with it."""
+        """Go on with it on as many threads as it began with."""
         from actionless.cli.run_summary import show_summary
         from actionless.runs.directory import read_manifest
         from actionless.runs.signals import stop_with_parent
         from actionless.runs.threads import use_threads
 
         stop_with_parent()
-        manifest = read_manifest(self.run_directory)
-        if manifest.verb != "pretrain":
-            raise ActionlessError(f"{self.run_directory}: a run of '{manifest.verb}', which cannot be gone on with")
-        use_threads(manifest.threads)
-        from actionless.training.pretrain import resume
-        from actionless.training.seeds import has_seeds, resume_seeds
+        use_threads(read_manifest(self.run_directory).threads)
+        from actionless.training.resume import resume
 
-        if has_seeds(self.run_directory):
-            resume_seeds(self.run_directory)
-        else:
-            resume(self.run_directory)
+        resume(self.run_directory)
         show_summary(self.run_directory)

@@ -18,14 +18,15 @@ _HEADLINES = (
 def show_summary(run: Path) -> None:
     """Print to standard output; a run of several seeds has a line for each, and their mean."""
     seeds = sorted(run.glob("seed-*"), key=lambda path: int(path.name.removeprefix("seed-")))
-    for path in seeds:
-        print(f"{path / 'policy'}: {_headline(path)}")
-    print(f"mean of {len(seeds)} seeds: {_headline(run)}" if seeds else f"{run / 'policy'}: {_headline(run)}")
+    for path in seeds or [run]:
+        print(f"{path / 'policy'}: {_headline(path, 'updates in')}")
+    if seeds:
+        print(f"mean of {len(seeds)} seeds: {_headline(run, 'updates each, together')}")
 
 
-def _headline(run: Path) -> str:
+def _headline(run: Path, took: str) -> str:
     result = read_result(run)
     if result is None:
         return "not finished"
     shown = [f"{title} {result.final[name]:.4g}" for name, title in _HEADLINES if name in result.final]
-    return ", ".join([*shown, f"{result.steps:,} updates in {result.seconds:,.0f} s"])
+    return ", ".join([*shown, f"{result.steps:,} {took} {result.seconds:,.0f} s"])

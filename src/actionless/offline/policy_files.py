@@ -19,6 +19,9 @@ FOLDER = "policy"
 """Where in a run directory its policy is."""
 VERSION = 1
 
+_RUN = "run.json"
+"""What makes a directory a run."""
+
 
 def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write both files, each in one move; the description, which vouches for the weights, comes last."""
@@ -33,6 +36,8 @@ def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, 
 
 def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Description and arrays, checked against each other; of a run directory, those of its policy."""
+    if (directory / _RUN).is_file():
+        _require_policy(directory)
     if (directory / FOLDER).is_dir():
         directory = directory / FOLDER
     description = _read_description(directory / DESCRIPTION)
@@ -40,10 +45,24 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         weights = path.read_bytes()
     except FileNotFoundError:
-        raise ActionlessError(f"{path}: missing; copy the whole directory, or pre-train again") from None
-    if hashlib.sha256(weights).hexdigest() != description["weights_sha256"]:
-        raise ActionlessError(f"{path}: damaged, its checksum is wrong; copy it again, or pre-train again")
+        raise ActionlessError(f"{path}: missing; {_way_out(directory)}") from None
+    if hashlib.sha256(weights).hexdigest() != description.get("weights_sha256"):
+        raise ActionlessError(f"{path}: damaged, its checksum is wrong; {_way_out(directory)}")
     return description, safetensors.numpy.load(weights)
+
+
+def _require_policy(run: Path) -> None:
+    if seeds := sorted(run.glob("seed-*")):
+        raise ActionlessError(f"{run}: holds the runs of {len(seeds)} seeds; give one of them, such as {seeds[0]}")
+    if not (run / "result.json").is_file():
+        raise ActionlessError(f"{run}: not finished, so without a policy; `actionless resume {run}` goes on with it")
+    if not (run / FOLDER).is_dir():
+        raise ActionlessError(f"{run}: its policy is missing; {_way_out(run / FOLDER)}")
+
+
+def _way_out(directory: Path) -> str:
+    run = directory.parent
+    return f"`actionless resume {run}` makes it again" if (run / _RUN).is_file() else "copy it, or pre-train, again"
 
 
 def _read_description(path: Path) -> dict[str, Any]:
@@ -58,7 +77,7 @@ def _read_description(path: Path) -> dict[str, Any]:
     try:
         description = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ActionlessError(f"{path}: damaged at line {error.lineno}; copy it again, or pre-train again") from None
+        raise ActionlessError(f"{path}: damaged at line {error.lineno}; {_way_out(path.parent)}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ActionlessError(f"{path}: not a policy file; give the directory a policy was saved to")
     if description.get("version") != VERSION:

@@ -80,22 +80,6 @@ class StatePolicy:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where it came from, as JSON: the log's fingerprint and what was read, config, versions."""
 
-    @classmethod
-    def of(
-        cls,
-        learner: OfflineLearner,
-        discretiser: Discretiser,
-        *,
-        method: str,
-        state_names: tuple[str, ...],
-        provenance: Mapping[str, Any],
-    ) -> "StatePolicy":
-        """The policy a learner has learnt so far."""
-        if learner.head == "action":
-            raise ActionlessError(f"{method} learns actions, not changes of state: use its ActionPolicy")
-        model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
-        return cls(model, method, state_names, learner.value_scale, provenance)
-
     def propose(self, states: Real[np.ndarray, "*batch dim"]) -> Int8[np.ndarray, "*batch dim"]:
         """Δs for one state or a batch, as labels: -1, 0, 1 with three bins."""
         index = self._compute(_index, states)
@@ -175,21 +159,6 @@ class ActionPolicy:
     state_names: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        learner: OfflineLearner,
-        discretiser: Discretiser,
-        *,
-        method: str,
-        state_names: tuple[str, ...],
-        provenance: Mapping[str, Any],
-    ) -> "ActionPolicy":
-        """The policy a learner has learnt so far."""
-        if learner.head != "action":
-            raise ActionlessError(f"{method} learns changes of state, not actions: use its StatePolicy")
-        return cls(learner.network, discretiser.normaliser, method, state_names, provenance)
-
     def act(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch actions"]:
         """The ensemble's mean action for one state or a batch."""
         z = _normalised(states, self.normaliser, self.state_names)
@@ -217,6 +186,24 @@ class ActionPolicy:
             )
         names = tuple(description["state_names"])
         return cls(_network(arrays), _normaliser(arrays), description["method"], names, description["provenance"])
+
+
+Policy = StatePolicy | ActionPolicy
+
+
+def policy_of(
+    learner: OfflineLearner,
+    discretiser: Discretiser,
+    *,
+    method: str,
+    state_names: tuple[str, ...],
+    provenance: Mapping[str, Any],
+) -> Policy:
+    """The policy a learner has learnt so far, of the kind that its network's outputs make it."""
+    if learner.head == "action":
+        return ActionPolicy(learner.network, discretiser.normaliser, method, state_names, provenance)
+    model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
+    return StatePolicy(model, method, state_names, learner.value_scale, provenance)
 
 
 # Compiled once per number of rows, whichever policy asks.

@@ -14,7 +14,7 @@ from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
 from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import Method, ScaleName
-from actionless.offline.state_policy import ActionPolicy, StatePolicy
+from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
 from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
@@ -27,8 +27,7 @@ from actionless.training.options import (
     check_options,
     resolve,
 )
-
-Policy = StatePolicy | ActionPolicy
+from actionless.training.seeds import SeveralSeeds, start_seeds
 
 _log = logging.getLogger("actionless")
 
@@ -65,6 +64,7 @@ def pretrain(
     steps: int | None = None,
     batch_size: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
     bins: int = 3,
     spacing: Spacing = "epsilon",
     epsilon: float = 1e-4,
@@ -73,13 +73,14 @@ def pretrain(
     read: ReadOptions | None = None,
     overwrite: bool = False,
     sinks: Sequence[SinkName] = (),
-) -> Policy:
+) -> Policy | list[Policy]:
     """Learn a state policy from a log and write the run to `out`; see `PretrainOptions` for each option.
 
         policy = actionless.pretrain("hopper_medium-v2.hdf5", "runs/hopper", scale="smoke")
         policy.propose(states)
 
-    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions.
+    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions. More than one of
+    `seeds`, counted from `seed` on, gives a list of policies, each with a run of its own in `out/seed-N`.
     """
     options = PretrainOptions(
         method=method,
@@ -94,44 +95,51 @@ def pretrain(
         learner=learner or LearnerOptions(),
         loop=loop or LoopOptions(),
     )
-    out, read = Path(out), read or ReadOptions()
-    require_free(out, overwrite=overwrite)
-    check_options(options)
-    if isinstance(data, Log):
-        return pretrain_log(data, out, options, None, overwrite=overwrite, sinks=sinks)
-    check_actions(options.method, read)
-    log = read_with(data, read)
-    return pretrain_log(log, out, options, Origin.of(data, read), overwrite=overwrite, sinks=sinks)
+    read = read or ReadOptions()
+    return pretrain_with(data, Path(out), options, read, seeds=seeds, overwrite=overwrite, sinks=sinks)
 
 
-def pretrain_log(
-    log: Log,
+def pretrain_with(
+    data: Log | str | Path | Sequence[str | Path],
     out: Path,
     options: PretrainOptions,
-    origin: Origin | None,
+    read: ReadOptions,
     *,
+    seeds: int = 1,
     overwrite: bool = False,
     sinks: Sequence[SinkName] = (),
-) -> Policy:
-    """The same with the log at hand; without its `origin` the run can only be gone on with from Python."""
+) -> Policy | list[Policy]:
+    """The same with the options as objects, as the command line has them."""
+    require_free(out, overwrite=overwrite)
+    check_options(options)
+    check_seeds(options.seed, seeds)
+    if isinstance(data, Log):
+        _require_one_seed(data, seeds)
+        log, origin = data, None
+    else:
+        _check_actions(options.method, read)
+        log, origin = read_with(data, read), Origin.of(data, read)
+        for warning in log.warnings:
+            _log.warning("%s: %s", log.source.path, warning)
+    _require_actions_to_match(log, options.method)
     config = resolve(options, log.name, tuple(sinks))
-    require_actions_to_match(log, config.method)
-    task = OfflineTask(log, config, options.seed)
-    manifest = Manifest("pretrain", config.to_json(), options.seed, described(log, origin))
-    with Run.create(out, manifest, overwrite=overwrite) as run:
-        return _work(run, task, log)
+    manifest = Manifest("pretrain", config.to_json(), options.seed, _described(log, origin))
+    if seeds == 1:
+        task = OfflineTask(log, config, options.seed)
+        with Run.create(out, manifest, overwrite=overwrite) as run:
+            return _work(run, task, log)
+    numbers = tuple(range(options.seed, options.seed + seeds))
+    several = SeveralSeeds(numbers, config.steps, OfflineTask.headline, _memory(log, config.loop))
+    del log  # Every seed's process reads its own.
+    return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def resume(run: str | Path, log: Log | None = None) -> Policy:
-    """Go on with a run that stopped, on its log read again or on the one given; a finished run gives its policy."""
-    with Run.open(Path(run)) as opened:
-        config = OfflineConfig.from_json(opened.manifest.config)
-        if opened.result() is not None:
-            _log.warning("%s is finished already", run)
-            return load_policy(opened.path)
-        log = _read_again(opened) if log is None else log
-        _require_same(log, opened)
-        return _work(opened, OfflineTask(log, config, opened.manifest.seed), log)
+def go_on(run: Run, log: Log | None) -> Policy:
+    """Take a run to its end, on its log read again or on the one given; at its end, save its policy anew."""
+    config = OfflineConfig.from_json(run.manifest.config)
+    log = _read_again(run) if log is None else log
+    _require_same(log, run)
+    return _work(run, OfflineTask(log, config, run.manifest.seed), log)
 
 
 def load_policy(run: str | Path) -> Policy:
@@ -141,7 +149,23 @@ def load_policy(run: str | Path) -> Policy:
     return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run)
 
 
-def check_actions(method: Method, read: ReadOptions) -> None:
+def check_seeds(first: int, seeds: int) -> None:
+    """Refuse seeds that are none, or beyond the last."""
+    if seeds < 1:
+        raise ActionlessError(f"seeds={seeds}: choose at least 1")
+    if first + seeds > 2**32:
+        raise ActionlessError(f"seeds={seeds}: from seed {first} on there are {2**32 - first}; choose a smaller seed")
+
+
+def _require_one_seed(log: Log, seeds: int) -> None:
+    if seeds > 1:
+        raise ActionlessError(
+            f"{log.source.path}: handed over from Python, and each of {seeds} seeds has a process that reads the log "
+            "by itself: give the file to pretrain, or call it once for each seed"
+        )
+
+
+def _check_actions(method: Method, read: ReadOptions) -> None:
     """Only bc-action reads actions, and says so."""
     if read.with_actions and method != "bc-action":
         raise ActionlessError(f"{method} learns without actions: leave out --with-actions (with_actions=True)")
@@ -149,7 +173,7 @@ def check_actions(method: Method, read: ReadOptions) -> None:
         raise ActionlessError("bc-action imitates actions: ask for them with --with-actions (with_actions=True)")
 
 
-def require_actions_to_match(log: Log, method: Method) -> None:
+def _require_actions_to_match(log: Log, method: Method) -> None:
     """The log as read has actions if and only if bc-action is to learn from it."""
     if log.actions is not None and method != "bc-action":
         raise ActionlessError(f"{log.source.path}: read with its actions, and {method} learns without: read it without")
@@ -159,7 +183,7 @@ def require_actions_to_match(log: Log, method: Method) -> None:
         )
 
 
-def described(log: Log, origin: Origin | None) -> dict[str, Any]:
+def _described(log: Log, origin: Origin | None) -> dict[str, Any]:
     """What run.json says of the log."""
     return {
         "fingerprint": log.fingerprint,
@@ -168,9 +192,15 @@ def described(log: Log, origin: Origin | None) -> dict[str, Any]:
         "read": list(log.source.read),
         "transitions": len(log),
         "episodes": len(log.episode_stops),
-        "bytes": log.states.nbytes + log.next_states.nbytes,
         "origin": None if origin is None else dataclasses.asdict(origin),
     }
+
+
+def _memory(log: Log, loop: LoopOptions) -> int:
+    """Bytes that a process holds of a log: the log, unless it is a map that all share, and what it makes resident."""
+    size = log.states.nbytes + log.next_states.nbytes
+    resident = size if size <= loop.resident_gb * 1e9 else 0
+    return resident + (0 if log.memory_mapped else size)
 
 
 def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
@@ -181,17 +211,16 @@ def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
         checkpoint_seconds=task.config.loop.checkpoint_seconds,
         sinks=task.config.sinks,
     )
-    kind = ActionPolicy if outcome.state.learner.head == "action" else StatePolicy
-    provenance = dataclasses.asdict(run.manifest)
-    policy = kind.of(
+    policy = policy_of(
         outcome.state.learner,
         task.discretiser,
         method=task.config.method,
         state_names=log.state_names,
-        provenance=provenance,
+        provenance=dataclasses.asdict(run.manifest),
     )
     policy.save(run.path / FOLDER)
-    run.finish(outcome.result)
+    if run.result() is None:
+        run.finish(outcome.result)
     return policy
 
 
