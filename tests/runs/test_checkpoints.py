@@ -2,6 +2,8 @@ import errno
 import json
 import logging
 import os
+import resource
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actionless.errors import ActionlessError
-from actionless.runs.checkpoints import Checkpoints, NotFiniteError
+from actionless.runs.checkpoints import Checkpoints, NewerFormatError, NotFiniteError
 
 
 def state(value):
@@ -25,6 +27,10 @@ def checkpoints(tmp_path):
 def save(checkpoints, *steps, score=None):
     for step in steps:
         checkpoints.save(state(step), step=step, logged=step - 1, seconds=step / 10, score=score)
+
+
+def damage(path):
+    (path / "arrays.safetensors").write_bytes(b"short")
 
 
 def steps(checkpoints):
@@ -47,20 +53,34 @@ def test_newest_two_and_the_best_are_kept(checkpoints):
     for step, score in [(1, 0.1), (2, 0.9), (3, 0.5), (4, None), (5, 0.2)]:
         save(checkpoints, step, score=score)
     assert steps(checkpoints) == [2, 4, 5]
-    assert checkpoints.best(like=state(0)).step == 2
 
 
-def test_best_without_scores_is_the_newest(checkpoints):
+def test_damaged_best_gives_way_to_the_best_that_is_intact(checkpoints):
+    for step, score in [(1, 0.9), (2, 0.5), (3, 0.1)]:
+        save(checkpoints, step, score=score)
+    damage(checkpoints.paths()[0])
+    save(checkpoints, 4, 5, score=0.2)
+    assert steps(checkpoints) == [2, 4, 5]
+
+
+def test_damaged_checkpoint_is_none_of_the_newest_two(checkpoints):
     save(checkpoints, 1, 2)
-    assert checkpoints.best(like=state(0)).step == 2
+    damage(checkpoints.paths()[1])
+    save(checkpoints, 3)
+    assert steps(checkpoints) == [1, 3]
+    save(checkpoints, 4)
+    assert steps(checkpoints) == [3, 4]
 
 
-def test_damaged_best_gives_way_to_the_newest(checkpoints, caplog):
-    save(checkpoints, 1, score=0.9)
-    save(checkpoints, 2, score=0.1)
-    (checkpoints.paths()[0] / "arrays.safetensors").write_bytes(b"short")
-    assert checkpoints.best(like=state(0)).step == 2
-    assert "step-000000000001, the best, is damaged" in caplog.text
+def test_last_good_passes_over_what_is_damaged(checkpoints):
+    assert checkpoints.last_good() is None
+    save(checkpoints, 1, 2)
+    first, second = checkpoints.paths()
+    assert checkpoints.last_good() == second
+    damage(second)
+    assert checkpoints.last_good() == first
+    damage(first)
+    assert checkpoints.last_good() is None
 
 
 @pytest.mark.parametrize("part", ["arrays.safetensors", "state.json", "manifest.json"])
@@ -102,23 +122,67 @@ def test_a_changed_manifest_never_passes_other_content(tmp_path, data):
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     file.write_bytes(content)
-    saved = checkpoints.newest(like=state(0))
+    try:
+        saved = checkpoints.newest(like=state(0))
+    except NewerFormatError:  # where the digit of the format is what changed
+        return
     np.testing.assert_array_equal(saved.state["weights"], np.full(4, saved.step, np.float32))
 
 
-def test_unknown_format_is_passed_over_and_named(checkpoints, caplog):
+def set_format(path, version):
+    manifest = path / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": version}))
+
+
+def test_newer_format_is_refused_by_its_version(checkpoints):
     save(checkpoints, 1, 2)
-    manifest = checkpoints.paths()[1] / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
+    set_format(checkpoints.paths()[1], 99)
+    message = r"step-000000000002: a checkpoint of format 99, and this version of actionless knows 1; go on with"
+    with pytest.raises(ActionlessError, match=message):
+        checkpoints.newest(like=state(0))
+    assert steps(checkpoints) == [1, 2]
+
+
+def test_newer_format_is_never_deleted(checkpoints):
+    save(checkpoints, 1, 2, 9)
+    set_format(checkpoints.paths()[0], 99)
+    set_format(checkpoints.paths()[1], 99)
+    save(checkpoints, 3, 4, 5)
+    assert steps(checkpoints) == [2, 4, 5, 9]
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", None, 1.5])
+def test_format_that_never_existed_is_damage(checkpoints, caplog, version):
+    save(checkpoints, 1, 2)
+    set_format(checkpoints.paths()[1], version)
     assert checkpoints.newest(like=state(0)).step == 1
-    assert "format 99 is unknown" in caplog.text
+    assert f"manifest.json: no format {version!r} exists" in caplog.text
+
+
+@pytest.mark.parametrize("part", ["arrays.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+def test_unreadable_part_falls_back_to_the_one_before(checkpoints, monkeypatch, caplog, part, number):
+    save(checkpoints, 1, 2)
+    refused, opened = checkpoints.paths()[1] / part, Path.open
+
+    def refusing(path, *arguments, **options):
+        if path == refused:
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    assert checkpoints.newest(like=state(0)).step == 1
+    assert f"step-000000000002 is damaged ({part}: {os.strerror(number)}): using the one before it" in caplog.text
+    assert checkpoints.last_good() == checkpoints.paths()[0]
 
 
 def test_no_intact_checkpoint_is_an_error(checkpoints):
     save(checkpoints, 1, 2)
     for path in checkpoints.paths():
         (path / "state.json").write_text("{}")
-    with pytest.raises(ActionlessError, match=r"checkpoints: no checkpoint is intact; start .* --overwrite"):
+    with pytest.raises(
+        ActionlessError, match=r"checkpoints: no checkpoint is intact \(state\.json does not match .* --overwrite"
+    ):
         checkpoints.newest(like=state(0))
 
 
@@ -128,6 +192,27 @@ def test_damaged_checkpoints_do_not_outlive_the_resumed_run(checkpoints):
     save(checkpoints, 2)
     assert steps(checkpoints) == [2]
     assert checkpoints.newest(like=state(0)).state["count"] == 2
+
+
+def test_saving_holds_no_second_copy_of_the_arrays(checkpoints):
+    replay = {"replay": np.zeros(2**24, np.float32)}
+    tracemalloc.start()
+    checkpoints.save(replay, step=1, logged=1, seconds=0.0, score=None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < replay["replay"].nbytes / 4
+
+
+def test_full_disk_while_arrays_are_written(checkpoints):
+    save(checkpoints, 1)
+    limit, ceiling = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, ceiling))
+    try:
+        with pytest.raises(ActionlessError, match=r"step-000000000002: File too large; what was saved is safe"):
+            checkpoints.save({"replay": np.zeros(10_000)}, step=2, logged=2, seconds=0.0, score=None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, ceiling))
+    assert [path.name for path in checkpoints.directory.iterdir()] == ["step-000000000001"]
 
 
 def test_other_shapes_are_an_error_and_no_fallback(checkpoints):

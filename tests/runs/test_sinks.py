@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import sys
 import types
 
@@ -7,6 +9,16 @@ from toy_run import new_run
 
 from actionless.errors import ActionlessError
 from actionless.runs.sinks import Journal, JsonLines, last_row, last_values, read_rows
+
+
+class FullOnClose:
+    """A file whose file system says only when it is closed that the disk is full."""
+
+    def __init__(self, file):
+        self.fileno = file.fileno
+
+    def close(self):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def write(path, *steps):
@@ -51,6 +63,34 @@ def test_lost_rows_are_named(tmp_path, caplog):
     write(path, 1, 2)
     JsonLines(path, step=5).close()
     assert "metrics.jsonl ends at step 2, the checkpoint is of step 5" in caplog.text
+
+
+@pytest.mark.parametrize("act", [JsonLines.sync, JsonLines.close])
+def test_disk_that_is_full_only_when_flushed_is_one_line(tmp_path, monkeypatch, act):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = JsonLines(tmp_path / "metrics.jsonl", step=0)
+    file.log(1, {"loss": 0.5})
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        patched.setattr(file, "_file", FullOnClose(file._file))
+        message = r"metrics\.jsonl: No space left on device; what was saved is safe: make room, then `actionless resume"
+        with pytest.raises(ActionlessError, match=message):
+            act(file)
+    file.close()
+    assert list(read_rows(tmp_path / "metrics.jsonl")) == [{"step": 1, "loss": 0.5}]
+
+
+def test_every_sink_is_closed_though_one_fails(tmp_path, monkeypatch):
+    with new_run(tmp_path / "run") as run:
+        journal = Journal(run, 0, ())
+        metrics, timing = journal._metrics._file, journal._timing._file
+        monkeypatch.setattr(journal._timing, "_file", FullOnClose(timing))
+        with pytest.raises(ActionlessError, match=r"timing\.jsonl: No space left on device"):
+            journal.close()
+    assert metrics.closed
+    timing.close()
 
 
 def test_nan_is_no_json(tmp_path):

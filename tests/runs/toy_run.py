@@ -26,6 +26,7 @@ class RandomWalk(Task[dict[str, Any]]):
     silent: bool = False
     """Whether every other dispatch has no metrics, as one that ends by the clock has none."""
     score: str = "eval/height"
+    lower_is_better: bool = False
     headline: tuple[str, ...] = ("loss",)
 
     def begin(self) -> dict[str, Any]:

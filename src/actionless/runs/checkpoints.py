@@ -4,18 +4,21 @@
 `manifest.json` (format version and the SHA-256 of the other two).
 """
 
+import functools
 import hashlib
 import json
 import logging
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load_file, save_file
 
 from actionless.errors import ActionlessError
 from actionless.files import disk_trouble, sync_directory
@@ -24,13 +27,18 @@ from actionless.runs.trees import first_non_finite, pack, unpack
 State = TypeVar("State")
 
 FORMAT = 1
-NEWEST = 2
+
+_ARRAYS, _STATE, _MANIFEST = "arrays.safetensors", "state.json", "manifest.json"
 
 _log = logging.getLogger("actionless")
 
 
 class DamagedError(Exception):
-    """A checkpoint whose bytes are not those that were written."""
+    """A checkpoint whose bytes are not those that were written, or cannot be read."""
+
+
+class NewerFormatError(ActionlessError):
+    """A checkpoint of a format that only a later version can read: never taken for damaged, never deleted."""
 
 
 class NotFiniteError(Exception):
@@ -57,7 +65,7 @@ class Checkpoints:
         self.directory = directory
 
     def save(self, state: Any, *, step: int, logged: int, seconds: float, score: float | None) -> Path:
-        """Add a checkpoint, then drop all but the newest two and the best.
+        """Add a checkpoint, then drop all but the newest two and the best (the highest score).
 
         What lies beyond `step` goes as well: it can only be a damaged one that a resumed run passed over.
         """
@@ -65,70 +73,68 @@ class Checkpoints:
         if (bad := first_non_finite(arrays, values)) is not None:
             raise NotFiniteError(bad)
         facts = {"step": step, "logged": logged, "seconds": seconds, "score": score, "values": values}
-        parts = {"arrays.safetensors": save(arrays), "state.json": _json(facts)}
-        manifest = {"format": FORMAT, "sha256": {name: _sha256(data) for name, data in parts.items()}}
-        path = self.directory / _name(step)
+        path = self.directory / f"step-{step:012d}"
         with disk_trouble(path, f"what was saved is safe: make room, then `actionless resume {self.directory.parent}`"):
-            _write_directory(path, {**parts, "manifest.json": _json(manifest)})
-            self._prune(step)
+            _write(path, arrays, facts)
+            self._prune(path)
         return path
 
     def newest(self, like: State) -> Saved[State] | None:
         """The newest undamaged checkpoint; None where none was ever written."""
-        paths = self.paths()
-        for path in reversed(paths):
+        damage = None
+        for path in reversed(self.paths()):
             try:
                 return _read(path, like)
-            except DamagedError as damage:
-                _log.warning("checkpoint %s is damaged (%s): using the one before it", path, damage)
-        if paths:
-            raise ActionlessError(f"{self.directory}: no checkpoint is intact; start the run again with --overwrite")
+            except DamagedError as error:
+                damage = damage or error
+                _log.warning("checkpoint %s is damaged (%s): using the one before it", path, error)
+        if damage is not None:
+            raise ActionlessError(
+                f"{self.directory}: no checkpoint is intact ({damage}); mend that, "
+                "or start the run again with --overwrite"
+            )
         return None
 
-    def best(self, like: State) -> Saved[State] | None:
-        """The checkpoint with the highest score, the newest where none has a score."""
-        path = self._best_path()
-        try:
-            return self.newest(like) if path is None else _read(path, like)
-        except DamagedError as damage:
-            _log.warning("checkpoint %s, the best, is damaged (%s): using the newest", path, damage)
-            return self.newest(like)
+    def last_good(self) -> Path | None:
+        """The newest checkpoint that a run could go on from."""
+        return _first(_is_intact, reversed(self.paths()))
 
     def paths(self) -> list[Path]:
         """The finished checkpoint directories, oldest first."""
-        found = self.directory.iterdir() if self.directory.is_dir() else ()
+        with disk_trouble(self.directory, "make it readable"):
+            found = list(self.directory.iterdir()) if self.directory.is_dir() else []
         return sorted(path for path in found if re.fullmatch(r"step-\d{12}", path.name))
 
-    def _best_path(self) -> Path | None:
-        scored = [(score, path) for path in self.paths() if (score := _score(path)) is not None]
-        return max(scored, key=lambda pair: pair[0])[1] if scored else None
-
-    def _prune(self, step: int) -> None:
+    def _prune(self, written: Path) -> None:
+        """A damaged checkpoint counts neither among the newest nor as the best: an intact one stays in its place."""
+        before = [path for path in self.paths() if path.name < written.name]
+        scores = {path: score for path in (*before, written) if (score := _score(path)) is not None}
+        is_intact = functools.cache(lambda path: path == written or _is_intact(path))
+        best = _first(is_intact, sorted(scores, key=lambda path: scores[path], reverse=True))
+        keep = {written, _first(is_intact, reversed(before)), best}
         for path in self.paths():
-            if path.name > _name(step):
-                shutil.rmtree(path)
-        keep = {*self.paths()[-NEWEST:], self._best_path()}
-        for path in self.paths():
-            if path not in keep:
+            if path not in keep and not _is_of_newer_format(path):
                 shutil.rmtree(path)
 
 
-def _name(step: int) -> str:
-    return f"step-{step:012d}"
+def _first(accept: Callable[[Path], bool], paths: Iterable[Path]) -> Path | None:
+    return next(filter(accept, paths), None)
 
 
-def _write_directory(path: Path, parts: dict[str, bytes]) -> None:
-    path.parent.mkdir(exist_ok=True)
+def _write(path: Path, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    if not path.parent.is_dir():
+        path.parent.mkdir()
+        sync_directory(path.parent.parent)
     for leftover in path.parent.glob(".*.writing"):
         shutil.rmtree(leftover)
     aside = path.with_name(f".{path.name}.writing")
     try:
         aside.mkdir()
-        for name, data in parts.items():
-            with (aside / name).open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        _write_arrays(aside / _ARRAYS, arrays)
+        (aside / _STATE).write_bytes(_json(facts))
+        digests = {name: _flushed_digest(aside / name) for name in (_ARRAYS, _STATE)}
+        (aside / _MANIFEST).write_bytes(_json({"format": FORMAT, "sha256": digests}))
+        _flushed_digest(aside / _MANIFEST)
         sync_directory(aside)
         if path.exists():
             shutil.rmtree(path)
@@ -139,43 +145,91 @@ def _write_directory(path: Path, parts: dict[str, bytes]) -> None:
     sync_directory(path.parent)
 
 
-def _read(path: Path, like: State) -> Saved[State]:
-    parts = _verified_parts(path)
+def _write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """From the arrays straight to the file: a replay of gigabytes is never held twice."""
     try:
-        facts = json.loads(parts["state.json"])
-        arrays = load(parts["arrays.safetensors"])
-    except (SafetensorError, ValueError, KeyError) as error:
+        save_file(arrays, path)
+    except SafetensorError as error:
+        refusal = re.search(r"os error (\d+)", str(error))
+        if refusal is None:
+            raise
+        raise OSError(int(refusal[1]), os.strerror(int(refusal[1]))) from error
+
+
+def _flushed_digest(path: Path) -> str:
+    """The SHA-256 of a file that is on the disk when this returns."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(path: Path, like: State) -> Saved[State]:
+    _verify(path)
+    try:
+        facts = json.loads((path / _STATE).read_bytes())
+        arrays = load_file(path / _ARRAYS)
+    except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(str(error)) from error
     state = unpack(like, arrays, facts["values"], path)
     return Saved(path, state, facts["step"], facts["logged"], facts["seconds"], facts["score"])
 
 
-def _verified_parts(path: Path) -> dict[str, bytes]:
-    try:
-        manifest = json.loads((path / "manifest.json").read_bytes())
-        if manifest["format"] != FORMAT:
-            raise DamagedError(f"format {manifest['format']} is unknown to this version of actionless")
-        parts = {name: (path / name).read_bytes() for name in manifest["sha256"]}
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedError(f"manifest.json: {error}") from error
-    for name, data in parts.items():
-        if _sha256(data) != manifest["sha256"][name]:
+def _verify(path: Path) -> None:
+    expected = _expected_digests(path)
+    for name in (_ARRAYS, _STATE):
+        try:
+            with (path / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise DamagedError(f"{name}: {error.strerror}") from error
+        if digest != expected.get(name):
             raise DamagedError(f"{name} does not match its checksum")
-    return parts
+
+
+def _expected_digests(path: Path) -> dict[str, str]:
+    try:
+        manifest = json.loads((path / _MANIFEST).read_bytes())
+        version, digests = manifest["format"], dict(manifest["sha256"])
+    except OSError as error:
+        raise DamagedError(f"{_MANIFEST}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{_MANIFEST}: {error}") from error
+    if isinstance(version, int) and version > FORMAT:
+        raise NewerFormatError(
+            f"{path}: a checkpoint of format {version}, and this version of actionless knows {FORMAT}; "
+            "go on with the version that wrote it, nothing was changed"
+        )
+    if version != FORMAT:
+        raise DamagedError(f"{_MANIFEST}: no format {version!r} exists")
+    return digests
+
+
+def _is_intact(path: Path) -> bool:
+    try:
+        _verify(path)
+    except (DamagedError, NewerFormatError):
+        return False
+    return True
+
+
+def _is_of_newer_format(path: Path) -> bool:
+    try:
+        _expected_digests(path)
+    except NewerFormatError:
+        return True
+    except DamagedError:
+        return False
+    return False
 
 
 def _score(path: Path) -> float | None:
-    """The score alone: pruning must not read gigabytes of arrays."""
+    """The score alone: no gigabytes of arrays are read for it."""
     try:
-        score = json.loads((path / "state.json").read_bytes())["score"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        score = json.loads((path / _STATE).read_bytes())["score"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return score if isinstance(score, float) else None
 
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False).encode()
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -44,13 +44,18 @@ class Task(abc.ABC, Generic[State]):
     steps: int
     """Where the run ends."""
     score: str
-    """The metric, higher is better, that chooses the best checkpoint."""
+    """The metric that chooses the best checkpoint."""
+    lower_is_better: bool = False
+    """Whether the best score is the lowest."""
     headline: tuple[str, ...]
-    """The metrics shown while the run works."""
+    """The metrics shown while the run works, as far as they have been measured."""
 
     @abc.abstractmethod
     def begin(self) -> State:
-        """The state at step 0; a checkpoint is loaded in its shape."""
+        """The state at step 0, in whose shape a checkpoint is loaded.
+
+        Every float in it is finite at every checkpoint: an array to be filled later begins with zeros.
+        """
 
     @abc.abstractmethod
     def advance(self, state: State, step: int) -> Advance[State]:
@@ -81,20 +86,22 @@ def drive(
     checkpoints = Checkpoints(run.path / "checkpoints")
     state, step, logged, seconds = _standing(checkpoints, task)
     began = time.perf_counter() - seconds
-    saved_at = time.perf_counter()
+    saved_at = row_at = time.perf_counter()
+    row_step = step
     with ExitStack() as stack:
         journal = stack.enter_context(closing(Journal(run, logged, sinks)))
         display = stack.enter_context(ProgressDisplay(run.path.name, task.steps, step, task.headline))
         stop = stack.enter_context(StopRequest())
         while step < task.steps:
-            before, dispatched = logged, time.perf_counter()
+            before = logged
             ahead = task.advance(state, step)
             now = time.perf_counter()
             _require_finite(ahead.metrics, run, checkpoints, before, ahead.step)
             if ahead.metrics:
-                clock = {"seconds": now - began, "steps_per_second": (ahead.step - step) / (now - dispatched)}
+                clock = {"seconds": now - began, "steps_per_second": (ahead.step - row_step) / (now - row_at)}
                 journal.log(ahead.step, ahead.metrics, clock)
-                logged = ahead.step
+                logged = row_step = ahead.step
+                row_at = now
             display.show(ahead.step, ahead.metrics)
             crossed = ahead.step // checkpoint_every > step // checkpoint_every
             due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= task.steps
@@ -102,7 +109,7 @@ def drive(
             if due or stopping:
                 journal.sync()
                 try:
-                    score = ahead.metrics.get(task.score)
+                    score = _score(task, ahead.metrics)
                     checkpoints.save(ahead.state, step=ahead.step, logged=logged, seconds=now - began, score=score)
                 except NotFiniteError as bad:
                     raise _diverged(run, checkpoints, f"'{bad}' is not finite", before, ahead.step) from None
@@ -122,6 +129,12 @@ def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, 
     return (state, 0, 0, 0.0) if saved is None else (saved.state, saved.step, saved.logged, saved.seconds)
 
 
+def _score(task: Task[State], metrics: Mapping[str, float]) -> float | None:
+    """So that the highest is the best."""
+    score = metrics.get(task.score)
+    return -score if score is not None and task.lower_is_better else score
+
+
 def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpoints, start: int, end: int) -> None:
     for name, value in metrics.items():
         if not math.isfinite(value):
@@ -129,8 +142,9 @@ def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpo
 
 
 def _diverged(run: Run, checkpoints: Checkpoints, what: str, start: int, end: int) -> ActionlessError:
-    kept = checkpoints.paths()
-    good = f"the last good checkpoint is {kept[-1]}" if kept else "no checkpoint was written before"
+    none = "no checkpoint is intact" if checkpoints.paths() else "no checkpoint was written before"
+    kept = checkpoints.last_good()
+    good = none if kept is None else f"the last good checkpoint is {kept}"
     return ActionlessError(
         f"{run.path}: {what} between steps {start + 1} and {end}; {good}. "
         "Resuming would meet it again: start anew with a smaller learning rate or scaled rewards"

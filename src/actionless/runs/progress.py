@@ -2,12 +2,17 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Mapping
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_MARKS = 1.0
+_MARKS = 60
+_REFRESHES_PER_SECOND = 4
+"""Drawing is what costs: 2.5 ms each time, against 0.03 ms for a call of `show`."""
 
 
 class ProgressDisplay:
@@ -16,7 +21,7 @@ class ProgressDisplay:
     def __init__(self, title: str, steps: int, start: int, headline: tuple[str, ...]):
         self._title, self._steps, self._headline = title, steps, headline
         self._console = Console(stderr=True)
-        self._first: tuple[int, float] | None = None
+        self._marks: deque[tuple[int, float]] = deque(maxlen=_MARKS)
         self._last_line = -math.inf
         self._latest: dict[str, float] = {}
         self._bar = Progress(
@@ -26,6 +31,7 @@ class ProgressDisplay:
             TextColumn("{task.fields[rate]}"),
             TextColumn("{task.fields[metrics]}"),
             console=self._console,
+            refresh_per_second=_REFRESHES_PER_SECOND,
             disable=not self._console.is_terminal,
         )
         self._task = self._bar.add_task(title, total=steps, completed=start, rate="", metrics="")
@@ -40,14 +46,17 @@ class ProgressDisplay:
         due = step == self._steps or now - self._last_line >= _SECONDS_BETWEEN_LINES
         if due and not self._console.is_terminal:
             self._last_line = now
-            line = f"{self._title} {step}/{self._steps}  {pace}  {headline}"
-            self._console.print(line, highlight=False, soft_wrap=True)
+            parts = (f"{self._title} {step}/{self._steps}", pace, headline)
+            self._console.print("  ".join(filter(None, parts)), highlight=False, soft_wrap=True)
 
     def _pace(self, step: int, now: float) -> str:
-        """Rate and time left, counted from the first call: what came before was compiling."""
-        if self._first is None:
-            self._first = (step, now)
-        first_step, first_time = self._first
+        """Rate and time left, by the last minute: an agent that has begun to learn is slower than one that explores.
+
+        Counted from the first call: what came before was compiling.
+        """
+        if not self._marks or now - self._marks[-1][1] >= _SECONDS_BETWEEN_MARKS:
+            self._marks.append((step, now))
+        first_step, first_time = self._marks[0]
         if step == first_step:
             return "starting"
         rate = (step - first_step) / max(now - first_time, 1e-9)

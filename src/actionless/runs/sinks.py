@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,23 +41,26 @@ class JsonLines(Sink):
 
     def __init__(self, path: Path, step: int):
         self._path = path
-        if path.exists():
-            _cut_back(path, step)
         with disk_trouble(path, "make the run directory writable"):
+            if path.exists():
+                _cut_back(path, step)
             self._file = path.open("ab", buffering=0)
 
     def log(self, step: int, metrics: Metrics) -> None:
         """Append one row."""
-        with disk_trouble(self._path, f"make room, then `actionless resume {self._path.parent}`"):
-            _write_all(self._file.fileno(), json.dumps({"step": step, **metrics}, allow_nan=False).encode() + b"\n")
+        row = json.dumps({"step": step, **metrics}, allow_nan=False).encode() + b"\n"
+        with _disk_may_be_full(self._path):
+            _write_all(self._file.fileno(), row)
 
     def sync(self) -> None:
         """Flush to the disk: rows must not be younger than the checkpoint that follows them."""
-        os.fsync(self._file.fileno())
+        with _disk_may_be_full(self._path):
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Flush and close."""
-        self._file.close()
+        """Close; some file systems say only then that the disk is full."""
+        with _disk_may_be_full(self._path):
+            self._file.close()
 
 
 class TensorBoard(Sink):
@@ -68,20 +72,24 @@ class TensorBoard(Sink):
         from tensorboard.compat.proto.summary_pb2 import Summary  # pyright: ignore
         from tensorboard.summary.writer.event_file_writer import EventFileWriter  # pyright: ignore[reportMissingImports]
 
-        self._writer = EventFileWriter(str(directory))
+        self._directory = directory
         self._event, self._summary = Event, Summary
-        # Tells TensorBoard to forget what a killed process logged beyond the step it is resumed from.
-        self._writer.add_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
+        with _disk_may_be_full(directory):
+            self._writer = EventFileWriter(str(directory))
+            # Tells TensorBoard to forget what a killed process logged beyond the step it is resumed from.
+            self._writer.add_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def log(self, step: int, metrics: Metrics) -> None:
         """Add one scalar per metric."""
         values = [self._summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
         summary = self._summary(value=values)
-        self._writer.add_event(self._event(wall_time=time.time(), step=step, summary=summary))
+        with _disk_may_be_full(self._directory):
+            self._writer.add_event(self._event(wall_time=time.time(), step=step, summary=summary))
 
     def close(self) -> None:
         """Flush and close."""
-        self._writer.close()
+        with _disk_may_be_full(self._directory):
+            self._writer.close()
 
 
 class WandB(Sink):
@@ -93,7 +101,8 @@ class WandB(Sink):
 
         identity = run.path / "wandb-id"
         if not identity.exists():
-            write_durably(identity, uuid.uuid4().hex.encode())
+            with _disk_may_be_full(identity):
+                write_durably(identity, uuid.uuid4().hex.encode())
         self._run = wandb.init(
             project="actionless",
             name=run.path.name,
@@ -136,9 +145,10 @@ class Journal:
         self._metrics.sync()
 
     def close(self) -> None:
-        """Flush and close everything."""
-        for sink in (self._metrics, self._timing, *self._others):
-            sink.close()
+        """Flush and close everything, whichever of them fails."""
+        with ExitStack() as stack:
+            for sink in (self._metrics, self._timing, *self._others):
+                stack.callback(sink.close)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -171,8 +181,11 @@ def _cut_back(path: Path, step: int) -> None:
     last, end = kept[-1] if kept else (0, 0)
     if last < step:
         _log.warning("%s ends at step %d, the checkpoint is of step %d: rows between are lost", path, last, step)
-    with disk_trouble(path, "make the run directory writable"):
-        os.truncate(path, end)
+    os.truncate(path, end)
+
+
+def _disk_may_be_full(path: Path) -> AbstractContextManager[None]:
+    return disk_trouble(path, f"what was saved is safe: make room, then `actionless resume {path.parent}`")
 
 
 def _rows_with_ends(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
