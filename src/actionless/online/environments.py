@@ -167,7 +167,9 @@ def _observation_keys(name: str, space: spaces.Space) -> list[str] | None:
     """The parts of a dictionary in their order; None where the observation is one vector."""
     if isinstance(space, spaces.Box) and len(space.shape) == 1:
         return None
-    if isinstance(space, spaces.Dict) and all(isinstance(part, spaces.Box) for part in space.values()):
+    if isinstance(space, spaces.Dict) and all(
+        isinstance(part, spaces.Box) and len(part.shape) <= 1 for part in space.values()
+    ):
         return list(space.keys())
     raise ActionlessError(
         f"task '{name}' observes {_in_one_line(space)}, and states here are vectors of numbers: register it with a "
