@@ -76,8 +76,8 @@ def wait_for_rows(run, count, process):
         time.sleep(0.005)
 
 
-def assert_same_run(run, other):
-    last = f"checkpoints/step-{STEPS:012d}/arrays.safetensors"
+def assert_same_run(run, other, steps=STEPS):
+    last = f"checkpoints/step-{steps:012d}/arrays.safetensors"
     for part in ("metrics.jsonl", "policy/policy.safetensors", last):
         assert (run / part).read_bytes() == (other / part).read_bytes(), part
 
@@ -94,7 +94,7 @@ def test_the_end_says_where_the_policy_is_and_what_it_is_worth(undisturbed):
 def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_file, start, undisturbed):
     run, moments = tmp_path / "run", random.Random(0)
     begin = ["pretrain", log_file, "--out", run, *OPTIONS]
-    for rows, stop, code in ((2, signal.SIGKILL, -9), (25, signal.SIGKILL, -9), (50, signal.SIGINT, 130)):
+    for rows, stop, code in ((2, signal.SIGKILL, -9), (50, signal.SIGINT, 130)):
         process = start(*begin, NPROC="1")
         wait_for_rows(run, rows, process)
         time.sleep(moments.uniform(0, 0.05))
@@ -111,6 +111,24 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_fi
     assert process.returncode == 0
     assert said.startswith(f"{run / 'policy'}: held-out Δs accuracy ")
     assert_same_run(run, undisturbed[0])
+
+
+def test_killed_on_two_threads_ends_the_same(tmp_path, log_file, start):
+    """With matrix products large enough to be shared between the threads."""
+    sizes = ["--method=bc-delta", "--steps=200", "--hidden=256,256", "--batch-size=256", "--log-every=20"]
+    options = [*OPTIONS[:1], *sizes, "--evaluate-every=20", "--checkpoint-seconds=0"]
+    for name in ("undisturbed", "killed"):
+        process = start("pretrain", log_file, "--out", tmp_path / name, *options, NPROC="2")
+        if name == "killed":
+            wait_for_rows(tmp_path / name, 4, process)
+            process.kill()
+        process.communicate()
+        assert process.returncode == (0 if name == "undisturbed" else -9)
+    assert not (tmp_path / "killed" / "result.json").exists()
+    process = start("resume", tmp_path / "killed", NPROC="1")  # what run.json says goes before
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert_same_run(tmp_path / "killed", tmp_path / "undisturbed", steps=200)
 
 
 def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log_file, start, undisturbed):
@@ -195,6 +213,25 @@ def test_mistakes_are_one_line(capsys, tmp_path, arguments, words):
     said = complaint(capsys, "pretrain", "no-such-file.npz", "--out", tmp_path / "run", *arguments)
     for word in words:
         assert word in said
+
+
+def test_threads_that_are_no_number(capsys, tmp_path, log_file, monkeypatch):
+    monkeypatch.setenv("NPROC", "two")
+    said = complaint(capsys, "pretrain", log_file, "--out", tmp_path / "run", "--scale=smoke")
+    assert "NPROC=two: give the number of threads" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_bug_of_a_seed_is_a_bug(capsys, tmp_path, log_file, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho 'ZeroDivisionError: division by zero' >&2; exit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr("actionless.training.seeds.sys.executable", str(script))
+    run = tmp_path / "run"
+    assert cli.run(["pretrain", str(log_file), "--out", str(run), "--scale=smoke", "--seeds=2"]) == 1
+    said = capsys.readouterr().err
+    assert f"{run}/seed-0: its process met a bug, see {run}/seed-0/output.txt (2 of 2 seeds failed)" in said
 
 
 def test_exploding_rewards_exit_2_without_a_result(capsys, tmp_path):
