@@ -1,0 +1,38 @@
+"""Twin critics of states and continuous actions: what TD3 and SAC share."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from actionless.errors import ActionlessError
+from actionless.networks import Ensemble
+from actionless.online.agent import Spec
+
+
+class TwinCritics(eqx.Module):
+    """Two independent estimates of Q(s, a); the smaller of them is the safer target."""
+
+    networks: Ensemble
+
+    @classmethod
+    def create(cls, spec: Spec, hidden: Sequence[int], key: PRNGKeyArray) -> "TwinCritics":
+        """Critics that have learnt nothing."""
+        if spec.bins is not None:
+            raise ActionlessError(
+                f"td3 and sac need continuous actions, this task's come in {spec.bins} bins: take the agent decqn"
+            )
+        return cls(Ensemble.create(2, (spec.state_dim + spec.action_dim, *hidden, 1), key))
+
+    @property
+    def first(self) -> "TwinCritics":
+        """The first critic alone."""
+        return TwinCritics(jax.tree.map(lambda weights: weights[:1], self.networks))
+
+    def __call__(
+        self, states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]
+    ) -> Float[Array, "critics batch"]:
+        """Each critic's Q(s, a)."""
+        return self.networks(jnp.concatenate([states, actions], axis=1))[..., 0]

@@ -1,0 +1,103 @@
+"""What an agent has lived through: a ring of transitions, sampled as n-step ones."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int, Int64, Shaped
+
+from actionless.online.agent import Spec, Transitions
+
+
+# No Equinox module: those wrap a method at each call, which is ten times what adding a transition costs.
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Replay:
+    """The newest transitions, in NumPy and changed in place; a tree, so that checkpoints hold it.
+
+    The transition added as number t is in slot t mod capacity; slots below `len` are filled.
+    """
+
+    states: Float32[np.ndarray, "capacity dim"]
+    actions: Shaped[np.ndarray, "capacity actions"]
+    rewards: Float32[np.ndarray, " capacity"]
+    next_states: Float32[np.ndarray, "capacity dim"]
+    terminals: Bool[np.ndarray, " capacity"]
+    """Where the task ended: nothing is to be had after it."""
+    ends: Bool[np.ndarray, " capacity"]
+    """Where an episode ended, for whatever reason: what follows is another one."""
+    added: Int64[np.ndarray, ""]
+
+    @classmethod
+    def create(cls, capacity: int, spec: Spec) -> "Replay":
+        """An empty replay."""
+        return cls(
+            states=np.zeros((capacity, spec.state_dim), np.float32),
+            actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.bins is None else np.int32),
+            rewards=np.zeros(capacity, np.float32),
+            next_states=np.zeros((capacity, spec.state_dim), np.float32),
+            terminals=np.zeros(capacity, bool),
+            ends=np.zeros(capacity, bool),
+            added=np.zeros((), np.int64),
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Transitions it can hold."""
+        return len(self.rewards)
+
+    def __len__(self) -> int:
+        return min(int(self.added), self.capacity)
+
+    def add(
+        self,
+        state: Float[np.ndarray, " dim"],
+        action: Shaped[np.ndarray, " actions"],
+        reward: float,
+        next_state: Float[np.ndarray, " dim"],
+        terminated: bool,
+        ended: bool,
+    ) -> None:
+        """Put one transition in place of the oldest."""
+        slot = int(self.added) % self.capacity
+        self.states[slot] = state
+        self.actions[slot] = action
+        self.rewards[slot] = reward
+        self.next_states[slot] = next_state
+        self.terminals[slot] = terminated
+        self.ends[slot] = ended
+        self.added[...] += 1
+
+    def end_episode(self) -> None:
+        """The newest transition was its episode's last, though the task did not say so."""
+        self.ends[(int(self.added) - 1) % self.capacity] = True
+
+    def sample(self, slots: Int[np.ndarray, " batch"], n_step: int, discount: float) -> Transitions:
+        """The transitions that begin in these slots, as many steps long as there are, `n_step` at most.
+
+        They stop where the episode does, and at the newest transition: the slot after it holds the oldest.
+        """
+        newest = (int(self.added) - 1) % self.capacity
+        last = slots
+        rewards = self.rewards[slots]
+        discounts = np.full(len(slots), discount, np.float32)
+        for _ in range(1, n_step):
+            goes_on = ~self.ends[last] & (last != newest)
+            last = np.where(goes_on, (last + 1) % self.capacity, last)
+            rewards += np.where(goes_on, discounts * self.rewards[last], np.float32(0))
+            discounts *= np.where(goes_on, np.float32(discount), np.float32(1))
+        return Transitions(
+            states=jnp.asarray(self.states[slots]),
+            actions=jnp.asarray(self.actions[slots]),
+            rewards=jnp.asarray(rewards),
+            next_states=jnp.asarray(self.next_states[last]),
+            discounts=jnp.asarray(discounts * ~self.terminals[last]),
+        )
+
+    def last_actions(self, count: int) -> Shaped[np.ndarray, "count actions"]:
+        """The newest actions, in the order they were taken."""
+        if count > len(self):
+            raise ValueError(f"{count} actions asked for, {len(self)} held")
+        slots = np.arange(int(self.added) - count, int(self.added)) % self.capacity
+        return self.actions[slots]

@@ -1,0 +1,178 @@
+"""SAC: a random policy that is paid for its entropy, at a temperature that is learnt too."""
+
+import math
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from actionless.networks import MLP
+from actionless.online.agent import Agent, Behaviour, Metrics, Spec, Transitions
+from actionless.online.critics import TwinCritics
+from actionless.optimise import Adam, follow
+
+LOG_STD_RANGE = (-20.0, 2.0)
+
+
+@dataclass(frozen=True)
+class SacConfig:
+    """SAC's usual settings, with the paper's sizes."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    learning_rate: float = 3e-4
+    """Of the critics, the actor and the temperature."""
+    discount: float = 0.99
+    n_step: int = 1
+    target_rate: float = 1e-3
+    """Share of the critics that enters the target critics at each update."""
+
+
+class SacBehaviour(Behaviour):
+    """A Gaussian squashed by tanh."""
+
+    actor: MLP
+
+    def act(self, states: Float[Array, "batch dim"]) -> Float[Array, "batch actions"]:
+        """The squashed mean."""
+        mean, _ = gaussian(self.actor, states)
+        return jnp.tanh(mean)
+
+    def explore(
+        self, state: Float[Array, " dim"], memory: tuple[()], key: PRNGKeyArray
+    ) -> tuple[Float[Array, " actions"], tuple[()]]:
+        """An action drawn from the policy."""
+        actions, _ = sample(self.actor, state[None], key)
+        return actions[0], memory
+
+
+class Sac(Agent):
+    """Actor, critics and temperature."""
+
+    actor: MLP
+    critics: TwinCritics
+    target_critics: TwinCritics
+    log_temperature: Float[Array, ""]
+    actor_optimiser: Adam
+    critic_optimiser: Adam
+    temperature_optimiser: Adam
+    spec: Spec = eqx.field(static=True)
+    config: SacConfig = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: Spec, config: SacConfig, key: PRNGKeyArray) -> "Sac":
+        """An agent that has learnt nothing, at temperature 1."""
+        actor_key, critics_key = jax.random.split(key)
+        actor = MLP.create((spec.state_dim, *config.hidden, 2 * spec.action_dim), actor_key)
+        critics = TwinCritics.create(spec, config.hidden, critics_key)
+        log_temperature = jnp.zeros(())
+        return cls(
+            actor=actor,
+            critics=critics,
+            target_critics=jax.tree.map(jnp.copy, critics),
+            log_temperature=log_temperature,
+            actor_optimiser=Adam.create(actor, config.learning_rate),
+            critic_optimiser=Adam.create(critics, config.learning_rate),
+            temperature_optimiser=Adam.create(log_temperature, config.learning_rate),
+            spec=spec,
+            config=config,
+        )
+
+    @property
+    def behaviour(self) -> SacBehaviour:
+        """The policy."""
+        return SacBehaviour(self.actor)
+
+    def exploration(self) -> tuple[()]:
+        """Nothing: the policy is random by itself."""
+        return ()
+
+    @property
+    def temperature(self) -> Float[Array, ""]:
+        """What a nat of entropy is worth in reward."""
+        return jnp.exp(self.log_temperature)
+
+    def td_target(self, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " batch"]:
+        """y = r + γ (min_i Q̄_i(s', a') − temperature · log π(a'|s')), with a' ~ π(s')."""
+        actions, log_probability = sample(self.actor, batch.next_states, key)
+        value = self.target_critics(batch.next_states, actions).min(axis=0) - self.temperature * log_probability
+        return batch.rewards + batch.discounts * value
+
+    def critic_loss(
+        self, critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
+    ) -> tuple[Float[Array, ""], Metrics]:
+        """The squared error of both critics against the shared target."""
+        q = critics(batch.states, batch.actions)
+        loss = jnp.square(q - target[None]).mean(axis=1).sum()
+        return loss, {"loss": loss, "q_mean": q.mean()}
+
+    def actor_loss(
+        self, actor: MLP, critics: TwinCritics, states: Float[Array, "batch dim"], key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Metrics]:
+        """E[temperature · log π(a|s) − min_i Q_i(s, a)], with a ~ π(s)."""
+        actions, log_probability = sample(actor, states, key)
+        loss = (self.temperature * log_probability - critics(states, actions).min(axis=0)).mean()
+        return loss, {"actor_loss": loss, "entropy": -log_probability.mean()}
+
+    def temperature_loss(self, log_temperature: Float[Array, ""], entropy: Float[Array, ""]) -> Float[Array, ""]:
+        """Falls with a lower temperature where entropy is above its target, with a higher one where it is below."""
+        target = -float(self.spec.action_dim)
+        return log_temperature * (entropy - target)
+
+    def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Sac", Metrics]:
+        """One step of the critics, the actor and the temperature, then the target critics follow."""
+        target_key, actor_key = jax.random.split(key)
+        target = self.td_target(batch, target_key)
+        gradient, metrics = eqx.filter_grad(self.critic_loss, has_aux=True)(self.critics, batch, target)
+        critics, critic_optimiser = self.critic_optimiser.step(self.critics, gradient)
+
+        gradient, actor_metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(
+            self.actor, critics, batch.states, actor_key
+        )
+        actor, actor_optimiser = self.actor_optimiser.step(self.actor, gradient)
+
+        gradient = jax.grad(self.temperature_loss)(self.log_temperature, actor_metrics["entropy"])
+        log_temperature, temperature_optimiser = self.temperature_optimiser.step(self.log_temperature, gradient)
+        agent = Sac(
+            actor=actor,
+            critics=critics,
+            target_critics=follow(self.target_critics, critics, self.config.target_rate),
+            log_temperature=log_temperature,
+            actor_optimiser=actor_optimiser,
+            critic_optimiser=critic_optimiser,
+            temperature_optimiser=temperature_optimiser,
+            spec=self.spec,
+            config=self.config,
+        )
+        return agent, metrics | actor_metrics | {"temperature": self.temperature}
+
+
+def gaussian(
+    actor: MLP, states: Float[Array, "batch dim"]
+) -> tuple[Float[Array, "batch actions"], Float[Array, "batch actions"]]:
+    """Mean and log standard deviation before squashing."""
+    mean, log_std = jnp.split(actor(states), 2, axis=1)
+    return mean, jnp.clip(log_std, *LOG_STD_RANGE)
+
+
+def sample(
+    actor: MLP, states: Float[Array, "batch dim"], key: PRNGKeyArray
+) -> tuple[Float[Array, "batch actions"], Float[Array, " batch"]]:
+    """Actions a = tanh(u), u ~ N(mean, std²), and log π(a|s)."""
+    mean, log_std = gaussian(actor, states)
+    noise = jax.random.normal(key, mean.shape)
+    return squash(mean, log_std, noise)
+
+
+def squash(
+    mean: Float[Array, "batch actions"], log_std: Float[Array, "batch actions"], noise: Float[Array, "batch actions"]
+) -> tuple[Float[Array, "batch actions"], Float[Array, " batch"]]:
+    """a = tanh(mean + std · noise), and the logarithm of its density.
+
+    log(1 − tanh²(u)) = 2 (log 2 − u − softplus(−2u)) is exact where tanh(u) has rounded to 1.
+    """
+    u = mean + jnp.exp(log_std) * noise
+    log_normal = -0.5 * jnp.square(noise) - log_std - 0.5 * math.log(2 * math.pi)
+    log_slope = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
+    return jnp.tanh(u), (log_normal - log_slope).sum(axis=1)
