@@ -87,7 +87,7 @@ def test_the_end_says_where_the_policy_is_and_what_it_is_worth(undisturbed):
     final = json.loads((run / "result.json").read_text())["final"]
     assert said.startswith(f"{run / 'policy'}: held-out Δs accuracy {final['heldout/accuracy']:.4g}, ")
     assert f"Q mean {final['q/mean']:.4g}, discounted return of the log {final['q/data_return']:.4g}, " in said
-    assert f" {STEPS:,} updates in " in said
+    assert f" {STEPS:,} steps in " in said
     assert said.count("\n") == 1
 
 

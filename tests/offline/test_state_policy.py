@@ -159,9 +159,9 @@ class TestFiles:
     def test_the_other_kind(self, tmp_path):
         learnt("bc-action").save(tmp_path / "action")
         learnt("decqn").save(tmp_path / "state")
-        with pytest.raises(ActionlessError, match="holds an action policy"):
+        with pytest.raises(ActionlessError, match="holds a policy of bc-action, which is no state policy"):
             StatePolicy.load(tmp_path / "action")
-        with pytest.raises(ActionlessError, match="holds a state policy"):
+        with pytest.raises(ActionlessError, match="holds a policy of decqn, which is no action policy"):
             ActionPolicy.load(tmp_path / "state")
 
 

@@ -115,7 +115,7 @@ class TestSeveralSeeds:
         assert starts == [1, 2, 1]
 
     def test_a_log_from_memory_is_refused(self, several):
-        with pytest.raises(ActionlessError, match="several: each of its seeds reads the log by itself"):
+        with pytest.raises(ActionlessError, match=r"several: each of its seeds reads .* by itself"):
             actionless.resume(several, small_log())
 
 

@@ -11,15 +11,13 @@ examples:
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
+from actionless.cli.sinks import SinkFlags
 from actionless.data.options import ReadOptions
 from actionless.training.options import PretrainOptions
-
-if TYPE_CHECKING:
-    from actionless.runs.sinks import SinkName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +31,7 @@ class Command:
     options: tyro.conf.OmitArgPrefixes[PretrainOptions] = dataclasses.field(default_factory=PretrainOptions)
     seeds: int = 1
     """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
-    tensorboard: bool = False
-    """Log to TensorBoard as well, under RUN/tensorboard."""
-    wandb: bool = False
-    """Log to Weights & Biases as well."""
+    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
     """Replace the run that is there."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
@@ -53,14 +48,6 @@ class Command:
             self.read,
             seeds=self.seeds,
             overwrite=self.overwrite,
-            sinks=self._sinks(),
+            sinks=self.sinks.chosen,
         )
         show_summary(self.out)
-
-    def _sinks(self) -> "tuple[SinkName, ...]":
-        chosen: list[SinkName] = []
-        if self.tensorboard:
-            chosen.append("tensorboard")
-        if self.wandb:
-            chosen.append("wandb")
-        return tuple(chosen)

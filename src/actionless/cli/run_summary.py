@@ -10,6 +10,8 @@ _HEADLINES = (
     ("heldout/action_error", "held-out action error"),
     ("train/accuracy", "Δs accuracy on training data"),
     ("train/error", "Δs error on training data"),
+    ("train/action_error", "action error on training data"),
+    ("eval/return", "return of the agent alone"),
     ("q/mean", "Q mean"),
     ("q/data_return", "discounted return of the log"),
 )
@@ -19,9 +21,9 @@ def show_summary(run: Path) -> None:
     """Print to standard output; a run of several seeds has a line for each, and their mean."""
     seeds = sorted(run.glob("seed-*"), key=lambda path: int(path.name.removeprefix("seed-")))
     for path in seeds or [run]:
-        print(f"{path / 'policy'}: {_headline(path, 'updates in')}")
+        print(f"{path / 'policy'}: {_headline(path, 'steps in')}")
     if seeds:
-        print(f"mean of {len(seeds)} seeds: {_headline(run, 'updates each, together')}")
+        print(f"mean of {len(seeds)} seeds: {_headline(run, 'steps each, together')}")
 
 
 def _headline(run: Path, took: str) -> str:

@@ -134,7 +134,7 @@ class StatePolicy:
         description, arrays = policy_files.read(Path(directory))
         if description["kind"] != "state":
             raise ActionlessError(
-                f"{directory}: holds an action policy ({description['method']}), not a state policy: "
+                f"{directory}: holds a policy of {description['method']}, which is no state policy: "
                 "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
             )
         discretiser = Discretiser(
@@ -181,7 +181,7 @@ class ActionPolicy:
         description, arrays = policy_files.read(Path(directory))
         if description["kind"] != "action":
             raise ActionlessError(
-                f"{directory}: holds a state policy ({description['method']}), not an action policy: "
+                f"{directory}: holds a policy of {description['method']}, which is no action policy: "
                 "give one pre-trained with bc-action"
             )
         names = tuple(description["state_names"])
