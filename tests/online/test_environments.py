@@ -1,6 +1,7 @@
 import math
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from dm_control import suite
@@ -112,9 +113,16 @@ def test_suite_task_is_cut_off_at_its_limit_and_ends_at_discount_zero():
     assert task.step(np.zeros(1))[2:] == (True, False)
 
 
-def test_no_task_needs_a_display():
-    task = make("dmc:quadruped-escape")
-    assert task.reset(0).shape == (task.spec.state_dim,)
+def test_suite_model_that_is_drawn_is_always_the_same():
+    first, second = make("dmc:lqr-lqr_2_1"), make("dmc:lqr-lqr_2_1")
+    np.testing.assert_array_equal(first.reset(0), second.reset(0))
+    np.testing.assert_array_equal(first.step(np.ones(1)).state, second.step(np.ones(1)).state)
+
+
+def test_no_task_opens_a_display():
+    simulator = SuiteTask("quadruped", "escape")
+    simulator.reset(seed=0)
+    assert simulator._suite.physics._contexts is None
 
 
 def test_old_versions_and_old_models_make_no_noise(capfd, tmp_path, monkeypatch):
@@ -123,6 +131,21 @@ def test_old_versions_and_old_models_make_no_noise(capfd, tmp_path, monkeypatch)
     make("dmc:cheetah-run")
     assert capfd.readouterr() == ("", "")
     assert not list(tmp_path.iterdir())
+
+
+def test_other_warnings_of_the_simulator_are_shown(capfd, monkeypatch):
+    def upset():
+        model = mujoco.MjModel.from_xml_string(
+            "<mujoco><worldbody><body><freejoint/><geom size='1'/></body></worldbody></mujoco>"
+        )
+        data = mujoco.MjData(model)
+        data.qpos[0] = math.nan
+        mujoco.mj_checkPos(model, data)
+        return Script()
+
+    monkeypatch.setitem(gymnasium.registry, "Upset-v0", EnvSpec("Upset-v0", entry_point=upset))
+    make("Upset-v0")
+    assert capfd.readouterr().err.startswith("MuJoCo: Nan, Inf or huge value in QPOS at DOF 0")
 
 
 def test_continuous_actions_are_rescaled_to_the_limits():

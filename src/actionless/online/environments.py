@@ -148,11 +148,11 @@ def _without_notices_on_models() -> Iterator[None]:
     import mujoco as typeless
 
     mujoco: Any = typeless  # its stubs leave out the two functions needed
-    shown = mujoco.get_mju_user_warning()
+    usual = mujoco.get_mju_user_warning()
 
     def show(message: str) -> None:
         if "deprecated" not in message:
-            shown(message) if shown else print(f"WARNING: {message}", file=sys.stderr)
+            print(f"MuJoCo: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is out of date", category=DeprecationWarning)
@@ -160,7 +160,7 @@ def _without_notices_on_models() -> Iterator[None]:
         try:
             yield
         finally:
-            mujoco.set_mju_user_warning(shown)
+            mujoco.set_mju_user_warning(usual)
 
 
 def _observation_keys(name: str, space: spaces.Space) -> list[str] | None:
