@@ -66,7 +66,7 @@ def test_a_scan_may_donate_the_learner(method):
 
 
 def test_updates_lower_the_loss_on_a_fixed_batch(learner):
-    # Terminals everywhere, so that OSO-DecQN's target stands still.
+    # Terminals everywhere: the target of a learner that masks them stands still, another's moves but little.
     batch = eqx.tree_at(lambda b: b.masks, random_batch(), jnp.zeros(32))
     losses = []
     for key in jax.random.split(jax.random.key(3), 200):

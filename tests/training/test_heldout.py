@@ -9,7 +9,7 @@ from actionless.offline.imitation import Imitation, ImitationConfig
 from actionless.offline.learner import Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.optimise import Adam
-from actionless.training.heldout import MOST_ROWS, HeldOut
+from actionless.training.heldout import HEADLINE, MOST_ROWS, HeldOut
 from actionless.training.prepared import Preparation, Split
 
 
@@ -67,6 +67,7 @@ def test_return_of_the_data_by_hand(log):
     r = log.rewards
     returns = [r[0] + r[1] / 2 + r[2] / 4 + r[3] / 8, r[1] + r[2] / 2 + r[3] / 4, r[2] + r[3] / 2, r[3]]
     assert held_out(log).data_return == pytest.approx(np.mean(returns))
+    assert held_out(log).return_spread == pytest.approx(np.std(returns))
 
 
 def test_return_leaves_out_what_the_recording_cuts_off(log):
@@ -105,6 +106,17 @@ def test_action_error_by_hand():
     expected = np.abs(log.actions[:4] - [0.5, -0.5]).mean()
     measured = held_out(log, Split(np.arange(4, 10), np.arange(4)), discount=None).measure(learner)
     assert measured == {"heldout/action_error": pytest.approx(expected, rel=1e-5)}
+
+
+@pytest.mark.parametrize(("name", "held"), [("heldout", 4), ("train", 0)])
+@pytest.mark.parametrize(("with_actions", "measure"), [(False, "accuracy"), (True, "action_error")])
+def test_score_is_among_what_is_measured_and_shown(name, held, with_actions, measure):
+    log = small_log((4, 6), with_actions=with_actions)
+    sample = held_out(log, Split(np.arange(held, 10), np.arange(held)), discount=None)
+    learner = imitation([0.5, -0.5], "action", Spec(3, 3, 2)) if with_actions else decqn(np.zeros(9))
+    assert sample.score == f"{name}/{measure}"
+    assert sample.is_of_actions == with_actions
+    assert sample.score in sample.measure(learner).keys() & set(HEADLINE)
 
 
 def test_a_large_log_is_measured_on_an_even_sample():

@@ -19,7 +19,7 @@ from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import offline
 from actionless.training.offline import OfflineTask
-from actionless.training.options import LearnerOptions, LoopOptions, PretrainOptions
+from actionless.training.options import LearnerOptions, LoopOptions, PretrainOptions, resolve
 from actionless.training.pretrain import load_policy
 
 METHODS = Method.__args__
@@ -99,6 +99,27 @@ def test_every_method_learns_something_and_gives_its_policy(data, undisturbed, m
     assert ("actions" in told) == (method == "bc-action")
 
 
+def scores(run):
+    """What each checkpoint was scored with."""
+    return {
+        int(path.name.removeprefix("step-")): json.loads((path / "state.json").read_text())["score"]
+        for path in Checkpoints(run / "checkpoints").paths()
+    }
+
+
+def assert_best_is_kept(run, metric, sign):
+    measured = {row["step"]: sign * row[metric] for row in read_rows(run / "metrics.jsonl") if row["step"] % 20 == 0}
+    measured[70] = sign * list(read_rows(run / "metrics.jsonl"))[-1][metric]
+    best = max(measured, key=lambda step: measured[step])
+    assert scores(run) == {step: measured[step] for step in sorted({best, 60, 70})}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_keeps_its_best_checkpoint(undisturbed, method):
+    metric, sign = ("heldout/action_error", -1) if method == "bc-action" else ("heldout/accuracy", 1)
+    assert_best_is_kept(undisturbed(method), metric, sign)
+
+
 def test_metrics_of_a_learner_of_values(undisturbed):
     row = list(read_rows(undisturbed() / "metrics.jsonl"))[-1]
     assert row.keys() >= {"step", "loss", "td_loss", "penalty", "heldout/accuracy", "heldout/error"}
@@ -166,7 +187,7 @@ def test_exploding_rewards_stop_the_run(tmp_path):
     assert not (tmp_path / "run" / "policy").exists()
 
 
-def test_weights_that_turn_nan_stop_the_run_at_the_last_good_checkpoint(tmp_path, data, monkeypatch):
+def test_loss_that_turns_nan_stops_the_run_at_the_last_good_checkpoint(tmp_path, data, monkeypatch):
     means = offline._means
 
     def diverging(state):
@@ -180,12 +201,33 @@ def test_weights_that_turn_nan_stop_the_run_at_the_last_good_checkpoint(tmp_path
     assert not (tmp_path / "run" / "result.json").exists()
 
 
-def test_single_episode_holds_out_nothing_and_says_so(tmp_path, caplog):
+def test_single_episode_holds_out_nothing_and_says_so(tmp_path, caplog, capfd):
     pretrain(small_log((40,)), tmp_path / "run")
     assert "nothing is held out of a single episode: measured on training data" in caplog.text
     row = list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
     assert {"train/accuracy", "train/error"} <= row.keys()
     assert "heldout/accuracy" not in row
+    assert_best_is_kept(tmp_path / "run", "train/accuracy", 1)
+    assert f"train/accuracy {row['train/accuracy']:.4g}" in capfd.readouterr().err
+
+
+def warnings_of(caplog, words):
+    return [record.getMessage() for record in caplog.records if words in record.getMessage()]
+
+
+def test_alpha_too_weak_for_the_rewards_is_told_once(tmp_path, caplog):
+    learner = LearnerOptions(learning_rate=0.1, ensemble=1, hidden=(8,))
+    pretrain(small_log(reward=30.0), tmp_path / "run", alpha=0.1, learner=learner)
+    said = warnings_of(caplog, "proposals are leaving the log")
+    assert len(said) == 1
+    assert "more than alpha = 0.1 can hold" in said[0]
+
+
+def test_alpha_that_drowns_the_rewards_is_told_at_the_start(caplog):
+    for reward_scale, count in [(1e4, 0), (1.0, 1)]:
+        options = PretrainOptions(scale="smoke", learner=LearnerOptions(reward_scale=reward_scale))
+        OfflineTask(small_log(reward=1e-3), resolve(options, "walk"), seed=0)
+        assert len(warnings_of(caplog, "little beside alpha = 8: only imitation will be learnt")) == count
 
 
 def test_changed_log_is_refused(tmp_path, data, monkeypatch):

@@ -33,6 +33,11 @@ class ImitationConfig:
     hidden: tuple[int, ...] = (512, 512, 512)
     learning_rate: float = 1e-4
 
+    @property
+    def discount(self) -> None:
+        """Imitation looks at no reward."""
+        return None
+
 
 class Imitation(OfflineLearner):
     """Networks fitted to the log; the members of an ensemble differ in their initial weights."""

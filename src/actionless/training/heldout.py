@@ -15,6 +15,13 @@ from actionless.training.prepared import Preparation, Split, discounted_returns
 MOST_ROWS = 8192
 """Rows measured on, taken evenly from all that are held out: enough for the second digit of an accuracy."""
 
+HEADLINE = (
+    *(f"{data}/{measure}" for data in ("heldout", "train") for measure in ("accuracy", "error", "action_error")),
+    "q/mean",
+    "q/data_return",
+)
+"""The figures to watch; no learner has them all."""
+
 _NEGLIGIBLE = 0.05
 """A return is complete where what lies beyond the recording would weigh at most this much."""
 
@@ -28,6 +35,8 @@ class HeldOut:
     preparation: Preparation
     data_return: float | None
     """Mean discounted return of the log from such states on, for learners of values."""
+    return_spread: float | None
+    """The standard deviation of these returns."""
 
     @classmethod
     def of(cls, preparation: Preparation, split: Split, discount: float | None) -> "HeldOut":
@@ -35,16 +44,28 @@ class HeldOut:
         held_out = len(split.held_out) > 0
         candidates = split.held_out if held_out else split.training
         rows = candidates[np.linspace(0, len(candidates) - 1, min(len(candidates), MOST_ROWS)).astype(int)]
+        returns = None if discount is None else _returns(preparation.log, candidates, discount)
         return cls(
             name="heldout" if held_out else "train",
             data=preparation.many_rows(rows).on_device(),
             preparation=preparation,
-            data_return=None if discount is None else _mean_return(preparation.log, candidates, discount),
+            data_return=None if returns is None else float(returns.mean()),
+            return_spread=None if returns is None else float(returns.std()),
         )
+
+    @property
+    def score(self) -> str:
+        """What tells the best checkpoint: how often Δs is proposed as it happened, or how far actions miss."""
+        return f"{self.name}/{'action_error' if self.is_of_actions else 'accuracy'}"
+
+    @property
+    def is_of_actions(self) -> bool:
+        """Whether actions are measured, and a lower score is the better one; they are read for nothing else."""
+        return self.data.actions is not None
 
     def measure(self, learner: OfflineLearner) -> dict[str, float]:
         """Accuracy and error of the proposals; for learners of values, Q against the log's return."""
-        if learner.head == "action":
+        if self.is_of_actions:
             return {f"{self.name}/action_error": float(_action_error(learner, self.data))}
         model = PolicyModel(learner.network, self.preparation.discretiser, learner.head, learner.temperature)
         metrics = {f"{self.name}/{key}": float(value) for key, value in _proposals(model, self.data).items()}
@@ -73,12 +94,12 @@ def _action_error(learner: OfflineLearner, data: Batch) -> Float[Array, ""]:
     return jnp.abs(learner.network(data.states).mean(axis=0) - data.actions).mean()
 
 
-def _mean_return(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> float:
-    """Over the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+def _returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> Float[np.ndarray, " complete"]:
+    """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
     ends = np.asarray(log.ends[rows])
     returns = discounted_returns(np.asarray(log.rewards[rows]), ends, discount)
     complete = _is_complete(ends, np.asarray(log.terminals[rows]), discount)
-    return float(returns[complete].mean() if complete.any() else returns.mean())
+    return returns[complete] if complete.any() else returns
 
 
 def _is_complete(

@@ -4,7 +4,6 @@ Update t depends on the learner before it, the seed and t, and on nothing else. 
 as long as the machine likes, and a run may stop anywhere, without a bit of the result changing.
 """
 
-import dataclasses
 import logging
 import time
 from functools import partial
@@ -18,9 +17,11 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch, Metrics, OfflineLearner, Spec
-from actionless.offline.presets import create_learner
+from actionless.offline.oso_decqn import OsoDecqnConfig
+from actionless.offline.presets import LearnerConfig, create_learner
 from actionless.runs.engine import Advance, Task
-from actionless.training.heldout import HeldOut
+from actionless.training.balance import PenaltyWatch, warn_of_imitation
+from actionless.training.heldout import HEADLINE, HeldOut
 from actionless.training.options import OfflineConfig
 from actionless.training.prepared import Batches, Draw, HostBatches, Preparation, ResidentBatches, Split
 
@@ -44,8 +45,7 @@ class Standing(NamedTuple):
 class OfflineTask(Task[Standing]):
     """Pre-training on one log."""
 
-    score = "heldout/accuracy"
-    headline = ("loss", "heldout/accuracy", "heldout/error", "q/mean", "q/data_return")
+    headline = ("loss", *HEADLINE)
 
     def __init__(self, log: Log, config: OfflineConfig, seed: int):
         self.steps = config.steps
@@ -59,8 +59,10 @@ class OfflineTask(Task[Standing]):
         self._initial_key, self._update_key = jax.random.split(jax.random.key(seed, impl="rbg"))
         self._spec = Spec(log.state_dim, config.bins, None if log.actions is None else log.actions.shape[1])
         self._batches = _batches(preparation, split, config, seed)
-        self._held_out = HeldOut.of(preparation, split, _discount(config))
+        self._held_out = HeldOut.of(preparation, split, config.learner.discount)
+        self.score, self.lower_is_better = self._held_out.score, self._held_out.is_of_actions
         self._pace = _Pace(self._batches.capacity)
+        self._watch = _watch(config.learner, self._held_out)
         if len(split.held_out) == 0:
             _log.warning("nothing is held out%s: measured on training data", _why(log))
 
@@ -84,6 +86,8 @@ class OfflineTask(Task[Standing]):
         if step + updates < row:
             return Advance(after, step + updates, {})
         metrics = _means(after)
+        if self._watch is not None:
+            self._watch.look(row, metrics)
         if row == FIRST_ROW or row % self.config.loop.evaluate_every == 0 or row == self.steps:
             metrics |= self._held_out.measure(after.learner)
         return Advance(_emptied(after), row, metrics)
@@ -142,9 +146,12 @@ def _batches(preparation: Preparation, split: Split, config: OfflineConfig, seed
     return ResidentBatches(data, draw, capacity)
 
 
-def _discount(config: OfflineConfig) -> float | None:
-    """What learners of values have among their settings, and imitation has not."""
-    return dataclasses.asdict(config.learner).get("discount")
+def _watch(config: LearnerConfig, held_out: HeldOut) -> PenaltyWatch | None:
+    """Learners of values have a penalty to keep an eye on."""
+    if not isinstance(config, OsoDecqnConfig) or held_out.return_spread is None:
+        return None
+    warn_of_imitation(config, held_out.return_spread)
+    return PenaltyWatch(config)
 
 
 def _why(log: Log) -> str:

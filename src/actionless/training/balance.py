@@ -1,0 +1,74 @@
+"""Whether α suits the rewards: one sentence to the user, with the way out, where it does not.
+
+In each of M dimensions a TD error e pulls at the utility of the log's own Δs with 2|e|/M (at most 1/M by the Huber
+loss), and the penalty pulls back with α|p - f|/M, where p is the policy's probability of that Δs and f its frequency
+in the log. So |p - f| settles at about 2|e|/α, which has two bad ends. α has no unit of its own: only the scale of
+the rewards decides which one a log is near.
+"""
+
+import logging
+import math
+from collections.abc import Mapping
+
+from actionless.offline.oso_decqn import OsoDecqnConfig
+
+_RISE = 1.5
+_LEAST_SHIFT = 0.1
+
+_log = logging.getLogger("actionless")
+
+
+def warn_of_imitation(config: OsoDecqnConfig, return_spread: float) -> None:
+    """At the start: no TD error lasts that is larger than the spread of returns.
+
+    Where even that shifts probabilities by less than a tenth, nothing but near ties can turn out other than the log.
+    """
+    shift = 2 * config.reward_scale * return_spread / config.alpha if config.alpha > 0 else math.inf
+    if config.loss == "mse" and shift < _LEAST_SHIFT:
+        _log.warning(
+            "the log's discounted returns spread by only %.3g, little beside alpha = %g: only imitation will be "
+            "learnt; lower --alpha or raise --reward-scale, either by a factor of about %.2g",
+            return_spread,
+            config.alpha,
+            _LEAST_SHIFT / max(shift, 1e-9),
+        )
+
+
+class PenaltyWatch:
+    """While it learns: TD errors that outweigh the penalty drive the policy away from the log.
+
+    Told once, when their pull exceeds α, the most that the penalty can hold, and the penalty has risen by half from its
+    lowest. Either alone is no sign: the first errors are large in any run, and the penalty rises a little as a policy
+    learns to prefer better Δs. On a Hopper replay log (experiments/pretraining), α = 3 has a pull of 1.3 α after 4,000
+    updates and 1.7 α after 8,000, with the penalty up from 0.40 to 0.69; the default, α = 15, ends after 25,000 with
+    0.85 α and the penalty up from 0.33 to 0.63: strained, and still held.
+    """
+
+    def __init__(self, config: OsoDecqnConfig):
+        self._config = config
+        self._lowest = math.inf
+        self._told = config.alpha == 0
+
+    def look(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Judge one row of metrics."""
+        penalty, pull = metrics["penalty"], _pull(self._config, metrics["td_loss"])
+        self._lowest = min(self._lowest, penalty)
+        if self._told or pull <= self._config.alpha or penalty <= _RISE * self._lowest:
+            return
+        self._told = True
+        _log.warning(
+            "step %d: TD errors pull with %.3g, more than alpha = %g can hold, and the penalty has risen from %.2g to "
+            "%.2g: proposals are leaving the log; start again with --alpha several times %.2g, or with a lower "
+            "--reward-scale where rewards are far above 1 a step",
+            step,
+            pull,
+            self._config.alpha,
+            self._lowest,
+            penalty,
+            pull,
+        )
+
+
+def _pull(config: OsoDecqnConfig, td_loss: float) -> float:
+    """M times what the typical error pulls with in each dimension: the slope of the loss where it is the mean loss."""
+    return 2 * math.sqrt(td_loss) if config.loss == "mse" else min(1.0, math.sqrt(2 * td_loss))
