@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Int8, Int64, Real, Shaped
 
 from actionless.data.log import Log
-from actionless.discretise import Discretiser
+from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics, Metrics
-from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, generator, guided_steps
+from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, generator, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 
 Act = Callable[[np.ndarray], np.ndarray]
@@ -102,7 +102,7 @@ class GuideState(NamedTuple):
 class Guide:
     """Follows a state policy in some steps, so that an agent that learns from all of them sees better ones sooner.
 
-    Actions are in [-1, 1], or the index of a bin in each dimension. With any agent and any Gymnasium task:
+    Actions are scaled to [-1, 1], or are the index of a bin in each dimension. A plain loop with any agent:
 
         policy, log = StatePolicy.load("runs/hopper"), actionless.read("hopper_medium-v2.hdf5")
         guide = Guide.create(policy, action_dim=3, steps=100_000, log=log)
@@ -124,8 +124,8 @@ class Guide:
     log: Log | None
     config: GuideConfig
     seed: int
-    remembered: int
-    """Steps from the beginning whose transitions are kept: beyond, the schedule is known to be 0."""
+    end: float
+    """The step from which on guidance is known to be over: nothing is remembered any more."""
     state: GuideState
     """All that changes, for checkpoints: arrays alone. It is no copy: write it before the next step."""
 
@@ -156,13 +156,13 @@ class Guide:
         _check(policy, log, config)
         discretiser = policy.model.discretiser
         spec = IdmSpec(discretiser.dim, discretiser.bins, action_dim, bins)
-        remembered = guided_steps(schedule, steps)
+        end = guidance_end(schedule)
         state = GuideState(
             learning=_begin_learning(spec, config.idm, seed),
-            ring=Ring.create(max(1, min(config.capacity, remembered)), spec),
+            ring=Ring.create(int(max(1, min(config.capacity, steps, end))), spec),
             counts=_begin_counts(spec),
         )
-        return cls(policy, spec, schedule, log, config, seed, remembered, state)
+        return cls(policy, spec, schedule, log, config, seed, end, state)
 
     def beta(self, step: int) -> float:
         """The probability of following the guide at an environment step."""
@@ -189,17 +189,18 @@ class Guide:
         """Take in a transition, guided or not: the guide knows by itself which."""
         self._check_state(state)
         self._check_action(action, step)
-        # Here, while the states have their own precision: in float32 a small change of a large value is lost.
-        delta = self._discretiser.index(self._discretiser.difference(state, next_state))
         counts = self.state.counts
         guided = int(counts.proposed_at) == step
         counts.steps[int(guided)] += 1
         counts.rewards[int(guided)] += reward
         counts.beta[...] = self.beta(step)
+        if step >= self.end:
+            return
+        # Here, while the states have their own precision: in float32 a small change of a large value is lost.
+        delta = self._delta(state, next_state)
         if guided:
             counts.realised[:] += delta == counts.proposed
-        if step < self.remembered:
-            self.state.ring.add(self._normalised(state), delta, action)
+        self.state.ring.add(self._normalised(state), delta, action)
 
     def learn(self, step: int, updates: int, act: Act) -> None:
         """So many updates of the inverse dynamics model, while there is a chance to follow it.
@@ -249,12 +250,14 @@ class Guide:
                 )
         self.state = state
 
-    @property
-    def _discretiser(self) -> Discretiser:
-        return self.policy.model.discretiser
+    # Called through their classes, since this is done at every step: Equinox takes 40 µs to bind a method.
 
     def _normalised(self, states: np.ndarray) -> Float32[np.ndarray, "*batch dim"]:
-        return self._discretiser.normaliser.normalise(states).astype(np.float32)
+        return Normaliser.normalise(self.policy.model.discretiser.normaliser, states).astype(np.float32)
+
+    def _delta(self, states: np.ndarray, next_states: np.ndarray) -> Int8[np.ndarray, "*batch dim"]:
+        discretiser = self.policy.model.discretiser
+        return Discretiser.index(discretiser, Discretiser.difference(discretiser, states, next_states))
 
     def _online(self, rows: int) -> Examples:
         draw = generator(self.seed, "online", int(self.state.counts.learnt))
@@ -273,7 +276,7 @@ class Guide:
                 f"act gave actions of shape {actions.shape} for {rows} states: "
                 f"it has to give one row of {self.spec.action_dim} for each"
             )
-        delta = self._discretiser.index(self._discretiser.difference(states, next_states))
+        delta = self._delta(states, next_states)
         return Examples(self._normalised(states), delta, actions.astype(self.state.ring.actions.dtype))
 
     def _check_state(self, state: np.ndarray) -> None:
@@ -312,7 +315,7 @@ def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
 
 def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> Learning:
     key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), _KEY)
-    idm = jax.jit(InverseDynamics.create, static_argnums=(0, 1))(spec, config, key)
+    idm = InverseDynamics.create(spec, config, key)
     names = ("idm/loss", "idm/online_loss", *(("idm/offline_loss",) if config.bootstrap else ()))
     return Learning(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
 from actionless.networks import MLP
@@ -17,6 +18,7 @@ from actionless.offline.presets import ScaleName
 from actionless.optimise import Adam
 
 Metrics = dict[str, Float[Array, ""]]
+Rows = np.ndarray | Array  # drawn on the host, learnt from on the device
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,9 @@ IDM_SCALES: dict[ScaleName, IdmConfig] = {
 class Examples(NamedTuple):
     """What to learn from: normalised states, the bins of their Δs, and the actions that belong to them."""
 
-    states: Float[Array, "batch dim"]
-    deltas: Int[Array, "batch dim"]
-    actions: Shaped[Array, "batch actions"]
+    states: Float[Rows, "batch dim"]
+    deltas: Int[Rows, "batch dim"]
+    actions: Shaped[Rows, "batch actions"]
 
 
 class IdmBatch(NamedTuple):
@@ -86,10 +88,11 @@ class ActionNetwork(eqx.Module):
 
     def error(self, examples: Examples) -> Float[Array, ""]:
         """|a - I(s, Δs)|, or the cross-entropy of the action's bins; a mean over batch and dimensions."""
+        states, deltas, actions = map(jnp.asarray, examples)
         if self.spec.action_bins is None:
-            return jnp.abs(self._squashed(examples.states, examples.deltas) - examples.actions).mean()
-        chances = jax.nn.log_softmax(self._logits(examples.states, examples.deltas), axis=1)
-        return -jnp.take_along_axis(chances, examples.actions[:, None], axis=1).mean()
+            return jnp.abs(self._squashed(states, deltas) - actions).mean()
+        chances = jax.nn.log_softmax(self._logits(states, deltas), axis=1)
+        return -jnp.take_along_axis(chances, actions[:, None], axis=1).mean()
 
     def _squashed(self, states: Array, deltas: Array) -> Float[Array, "batch actions"]:
         return jnp.tanh(self._outputs(states, deltas))

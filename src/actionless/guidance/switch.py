@@ -72,14 +72,14 @@ def beta_at(schedule: Schedule, step: int) -> float:
     return beta
 
 
-def guided_steps(schedule: Schedule, steps: int) -> int:
-    """The first steps of a run, beyond which the schedule is known to be 0; all, where it is not known."""
+def guidance_end(schedule: Schedule) -> float:
+    """The step from which on β is known to be 0; infinite where that is not known."""
     match schedule:
         case PaperSchedule(end=end):
-            return min(steps, end)
+            return float(end)
         case Fixed(beta=0):
-            return 0
-    return steps
+            return 0.0
+    return math.inf
 
 
 def follows_guide(seed: int, step: int, beta: float) -> bool:
