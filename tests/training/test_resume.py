@@ -70,7 +70,7 @@ def damage_weights_and_newest_checkpoint(run):
 def test_policy_of_a_finished_run_is_made_again(run, finished, harm, caplog):
     harm(run)
     policy = actionless.resume(run)
-    assert "making it again from the newest checkpoint" in caplog.text
+    assert f"{run}: its policy is missing or damaged; it is made again from the newest checkpoint" in caplog.text
     assert contents(run) == contents(finished)
     np.testing.assert_array_equal(policy.propose(STATES), actionless.StatePolicy.load(finished).propose(STATES))
 

@@ -134,7 +134,7 @@ def pretrain_with(
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def go_on(run: Run, log: Log | None) -> Policy:
+def go_on(run: Run, log: Log | None = None) -> Policy:
     """Take a run to its end, on its log read again or on the one given; at its end, save its policy anew."""
     config = OfflineConfig.from_json(run.manifest.config)
     log = _read_again(run) if log is None else log

@@ -3,11 +3,12 @@
 import importlib
 import logging
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
+from actionless.guidance.switch import Schedule
+from actionless.offline import policy_files
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.training.seeds import has_several_seeds, resume_seeds
 
@@ -15,15 +16,15 @@ _HOMES = {
     "pretrain": "actionless.training.pretrain",
     "train": "actionless.training.train",
 }
-"""The module of each verb: `go_on(run, log)` takes a run to its end, `load_policy(run)` gives what was learnt."""
+"""The module of each verb: `go_on(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 
 _log = logging.getLogger("actionless")
 
 
-def resume(run: str | Path, log: Log | None = None) -> Any:
-    """Go on with a run that stopped, and give what it learnt: for `pretrain` a policy, for several seeds a list.
+def resume(run: str | Path, log: Log | None = None, schedule: Schedule | None = None) -> Any:
+    """Go on with a run that stopped, and give what it learnt: a policy or an agent, for several seeds a list.
 
-    What the run learns from is read again, unless it was handed over from Python: then it must be again. Of a
+    What the run learns from is read again; a log or schedule that was handed over from Python must be again. Of a
     finished run the policy is only loaded, or made again from the newest checkpoint where it is missing or damaged.
     """
     path = Path(run)
@@ -31,24 +32,28 @@ def resume(run: str | Path, log: Log | None = None) -> Any:
     if manifest.verb not in _HOMES:
         raise ActionlessError(f"{path}: a run of '{manifest.verb}', which cannot be gone on with")
     home = importlib.import_module(_HOMES[manifest.verb])
+    if schedule is not None and manifest.verb != "train":
+        raise ActionlessError(f"{path}: a run of '{manifest.verb}' follows no schedule; resume it without one")
+    given = {name: value for name, value in (("log", log), ("schedule", schedule)) if value is not None}
     if has_several_seeds(manifest):
-        if log is not None:
-            raise ActionlessError(f"{path}: each of its seeds reads the log by itself; resume it without one")
-        paths = resume_seeds(path, lambda seed_path: _learnt(home, seed_path) is not None)
+        if given:
+            raise ActionlessError(f"{path}: each of its seeds reads what it needs by itself; resume it without")
+        paths = resume_seeds(path, _is_whole)
         return [home.load_policy(seed_path) for seed_path in paths]
-    if (learnt := _learnt(home, path)) is not None:
+    if _is_whole(path):
         _log.warning("%s is finished already", path)
-        return learnt
-    with Run.open(path) as opened:
-        return home.go_on(opened, log)
-
-
-def _learnt(home: ModuleType, path: Path) -> Any:
-    """What a finished run learnt; None where it is not finished, or what it saved is not whole."""
-    if read_result(path) is None:
-        return None
-    try:
         return home.load_policy(path)
-    except ActionlessError as damage:
-        _log.warning("%s; making it again from the newest checkpoint", damage)
-        return None
+    with Run.open(path) as opened:
+        return home.go_on(opened, **given)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a run is finished and what it saved is undamaged; looked at without JAX, whose device seeds may need."""
+    if read_result(path) is None:
+        return False
+    try:
+        policy_files.read(path)
+    except ActionlessError:
+        _log.warning("%s: its policy is missing or damaged; it is made again from the newest checkpoint", path)
+        return False
+    return True
