@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from actionless.offline.oso_decqn import OsoDecqnConfig
 
-_RISE = 1.5
+_RISE = 1.1
 _LEAST_SHIFT = 0.1
 
 _log = logging.getLogger("actionless")
@@ -37,11 +37,11 @@ def warn_of_imitation(config: OsoDecqnConfig, return_spread: float) -> None:
 class PenaltyWatch:
     """While it learns: TD errors that outweigh the penalty drive the policy away from the log.
 
-    Told once, when their pull exceeds α, the most that the penalty can hold, and the penalty has risen by half from its
-    lowest. Either alone is no sign: the first errors are large in any run, and the penalty rises a little as a policy
-    learns to prefer better Δs. On a Hopper replay log (experiments/pretraining), α = 3 has a pull of 1.3 α after 4,000
-    updates and 1.7 α after 8,000, with the penalty up from 0.40 to 0.69; the default, α = 15, ends after 25,000 with
-    0.85 α and the penalty up from 0.33 to 0.63: strained, and still held.
+    Told once, when their pull exceeds α, the most that the penalty can hold, and the penalty has risen by a tenth from
+    its lowest. Either alone is no sign: the first errors are large in any run, and the penalty rises as a policy learns
+    to prefer better Δs. On a Hopper replay log (experiments/pretraining), α = 3 has a pull of 1.3 α after 4,000 updates
+    and 1.7 α after 8,000, with the penalty up from 0.40 to 0.69; the default, α = 15, ends after 25,000 with 0.85 α and
+    the penalty up from 0.33 to 0.63: strained, and still held.
     """
 
     def __init__(self, config: OsoDecqnConfig):
