@@ -8,16 +8,21 @@ if TYPE_CHECKING:
     from actionless.data.read import read
     from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
+    from actionless.guidance.guide import Guide
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
+    from actionless.online.agent_policy import AgentPolicy
     from actionless.training.pretrain import pretrain
     from actionless.training.resume import resume
+    from actionless.training.train import train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ActionPolicy",
     "ActionlessError",
+    "AgentPolicy",
     "Discretiser",
+    "Guide",
     "Log",
     "Normaliser",
     "StatePolicy",
@@ -25,19 +30,23 @@ __all__ = [
     "pretrain",
     "read",
     "resume",
+    "train",
 ]
 
 # Resolved on first use, so that `actionless --help` does not wait for JAX, Polars and h5py.
 _HOME = {
     "ActionPolicy": "actionless.offline.state_policy",
     "ActionlessError": "actionless.errors",
+    "AgentPolicy": "actionless.online.agent_policy",
     "Discretiser": "actionless.discretise",
+    "Guide": "actionless.guidance.guide",
     "Log": "actionless.data.log",
     "Normaliser": "actionless.discretise",
     "StatePolicy": "actionless.offline.state_policy",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
     "resume": "actionless.training.resume",
+    "train": "actionless.training.train",
 }
 
 

@@ -16,6 +16,7 @@ from actionless.errors import ActionlessError
 VERBS = {
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
+    "train": "train an agent in a task, guided by a state policy or not",
     "resume": "go on with a run that stopped",
     "convert": "write a log as Parquet, npz or a Minari data set",
 }
@@ -33,7 +34,8 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code.
 
-    0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback.
+    0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback. A run that
+    SIGTERM stops exits with 143, as a process that it ends does.
     """
     try:
         code = _dispatch(list(arguments))
@@ -94,7 +96,7 @@ def _help() -> str:
         "Learn from logs that never recorded the actions, then speed up an agent that can act.\n\n"
         f"{verbs}\n\n"
         "`actionless VERB --help` says the rest, with examples.\n"
-        "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted, 1 a bug."
+        "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted (143 by SIGTERM), 1 a bug."
     )
 
 

@@ -95,11 +95,12 @@ class OnlineTask(Task[OnlineState]):
         if self._in_step_with != step:
             state = self._in_step(state)
         row = min(self.steps, (step // self.config.loop.log_every + 1) * self.config.loop.log_every)
-        began = time.perf_counter()
-        while step < row and time.perf_counter() - began < _SECONDS_PER_DISPATCH:
+        until = time.perf_counter() + _SECONDS_PER_DISPATCH
+        while True:
             stop = min(row, (step // self.config.loop.updates_together + 1) * self.config.loop.updates_together)
-            state = self._cycle(state, step, stop)
-            step = stop
+            state, step = self._cycle(state, step, stop), stop
+            if step == row or time.perf_counter() >= until:
+                break
         self._in_step_with = step
         if step < row:
             return Advance(self._with_guide(state), step, {})

@@ -115,12 +115,12 @@ class OfflineConfig:
 
 def check_options(options: PretrainOptions) -> None:
     """Refuse what cannot work, before any data is read. Python checks no annotation, so choices are checked too."""
-    _require_choices(options, "method", "scale", "spacing")
-    _require_choices(options.learner, "loss", "logits", "penalty_on", "target")
+    require_choices(options, "method", "scale", "spacing")
+    require_choices(options.learner, "loss", "logits", "penalty_on", "target")
     check_bins(options.bins, options.spacing, options.epsilon)
     _learner_config(options, log_name="")
     loop = options.loop
-    _at_least_one(
+    at_least_one(
         steps=options.steps, batch_size=options.batch_size, log_every=loop.log_every, evaluate_every=loop.evaluate_every
     )
     if not 0 <= options.seed < 2**32:
@@ -155,7 +155,7 @@ def resolve(options: PretrainOptions, log_name: str, sinks: tuple[SinkName, ...]
     )
 
 
-def _require_choices(options: Any, *names: str) -> None:
+def require_choices(options: Any, *names: str) -> None:
     """That each of these fields holds one of the texts that its annotation lists."""
     annotations = get_type_hints(type(options))
     for name in names:
@@ -174,7 +174,7 @@ def _learner_config(options: PretrainOptions, log_name: str) -> LearnerConfig:
         raise ActionlessError(
             f"{foreign[0]}: not an option of {options.method}, which knows {', '.join(sorted(known))}"
         )
-    _require_sound(given)
+    require_sound(given)
     return dataclasses.replace(base, **given)
 
 
@@ -182,8 +182,9 @@ def _set_by_method(method: Method) -> set[str]:
     return {"oso-decqn": set[str](), "decqn": {"alpha"}}.get(method, {"target"})
 
 
-def _require_sound(given: dict[str, Any]) -> None:
-    for name in ("alpha", "learning_rate", "target_rate", "discount", "reward_scale"):
+def require_sound(given: dict[str, Any]) -> None:
+    """Refuse settings of a learner or agent that no number of updates would mend."""
+    for name in ("alpha", "learning_rate", "target_rate", "discount", "reward_scale", "exploration_noise"):
         value = given.get(name, 0.0)
         if not (math.isfinite(value) and value >= 0):
             raise ActionlessError(f"{name}={value}: choose a finite number of at least 0")
@@ -192,11 +193,12 @@ def _require_sound(given: dict[str, Any]) -> None:
             raise ActionlessError(f"{name}={given[name]}: choose at most 1")
     if given.get("reward_scale") == 0:
         raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
-    _at_least_one(ensemble=given.get("ensemble"))
-    _at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
+    at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"))
+    at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
 
 
-def _at_least_one(**counts: int | None) -> None:
+def at_least_one(**counts: int | None) -> None:
+    """Refuse a count below one; None stands for a preset."""
     for name, count in counts.items():
         if count is not None and count < 1:
             raise ActionlessError(f"{name}={count}: choose at least 1")

@@ -131,7 +131,7 @@ def train_with(
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def go_on(run: Run, log: Log | None, schedule: Schedule | None = None) -> AgentPolicy:
+def go_on(run: Run, log: Log | None = None, schedule: Schedule | None = None) -> AgentPolicy:
     """Take a run to its end; at its end, save its agent anew."""
     config = OnlineConfig.from_json(run.manifest.config)
     guidance = config.guidance
@@ -172,8 +172,8 @@ def _guide(
     assert guidance is not None
     if policy.model.discretiser.dim != spec.state_dim:
         raise ActionlessError(
-            f"{guidance.policy}: proposes changes of {policy.model.discretiser.dim} variables, and {config.environment} "
-            f"has {spec.state_dim}: pre-train on a log of this task"
+            f"{guidance.policy}: proposes changes of {policy.model.discretiser.dim} variables, and "
+            f"{config.environment} has {spec.state_dim}: pre-train on a log of this task"
         )
     if guidance.idm.bootstrap and log is None:
         log = _log_of(policy, guidance.policy)

@@ -5,13 +5,14 @@ therefore be as long as the machine likes without a bit of the result changing.
 """
 
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 
+@runtime_checkable
 class Learner(Protocol):
     """What can be updated: an offline learner or an online agent."""
 

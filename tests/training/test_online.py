@@ -1,0 +1,222 @@
+"""The online loop from beginning to end, within this process; tests/cli/test_train.py kills real runs."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from point_task import point_log
+from safetensors.numpy import load_file
+from small_log import save, small_log
+
+import actionless
+from actionless.errors import ActionlessError
+from actionless.guidance.guide import Guide
+from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.sinks import read_rows
+from actionless.training import online
+from actionless.training.evaluation import episode_seed, returns_of
+from actionless.training.online import OnlineTask
+from actionless.training.online_options import GuideOptions, OnlineLoopOptions
+from actionless.training.train import train
+
+TASK = "point_task:Point-v0"
+STEPS = 120
+LOOP = OnlineLoopOptions(log_every=40, evaluate_every=40, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    """The run of a state policy of the task."""
+    folder = tmp_path_factory.mktemp("policy")
+    data = save(point_log(), folder / "point.npz")
+    actionless.pretrain(data, folder / "run", scale="smoke", steps=50)
+    return folder / "run"
+
+
+def run(out, task=TASK, loop=LOOP, **options):
+    return train(task, out, scale="smoke", steps=STEPS, warm_up=40, batch_size=16, loop=loop, **options)
+
+
+def last_checkpoint(path):
+    return load_file(Checkpoints(path / "checkpoints").paths()[-1] / "arrays.safetensors")
+
+
+def assert_same_run(path, other):
+    assert (path / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    ours, theirs = last_checkpoint(path), last_checkpoint(other)
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
+def interrupt_at(monkeypatch, step):
+    """Ctrl-C within the dispatch that passes `step`."""
+    advance = OnlineTask.advance
+
+    def interrupted(task, state, start):
+        ahead = advance(task, state, start)
+        if start < step <= ahead.step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return ahead
+
+    monkeypatch.setattr(OnlineTask, "advance", interrupted)
+
+
+@pytest.mark.parametrize(("agent", "guided"), [("td3", False), ("td3", True), ("sac", False), ("decqn", True)])
+def test_ends_the_same_when_stopped_within_an_episode(tmp_path, policy, monkeypatch, agent, guided):
+    options = {"agent": agent, "guide": policy if guided else None}
+    run(tmp_path / "undisturbed", **options)
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 1e-9)  # one cycle per dispatch
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "stopped", **options)
+    assert Checkpoints(tmp_path / "stopped" / "checkpoints").paths()[-1].name == "step-000000000068"
+    agent_again = actionless.resume(tmp_path / "stopped")
+    assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
+    states = np.random.default_rng(0).normal(size=(5, 2))
+    expected = actionless.AgentPolicy.load(tmp_path / "undisturbed").act(states)
+    np.testing.assert_array_equal(agent_again.act(states), expected)
+
+
+def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
+    run(tmp_path / "alone")
+    run(tmp_path / "guided", guide=policy, guidance=GuideOptions(beta=0.0))
+    alone, guided = last_checkpoint(tmp_path / "alone"), last_checkpoint(tmp_path / "guided")
+    for name, array in alone.items():
+        np.testing.assert_array_equal(array, guided[name], err_msg=name)
+    for ours, theirs in zip(
+        read_rows(tmp_path / "alone" / "metrics.jsonl"), read_rows(tmp_path / "guided" / "metrics.jsonl"), strict=True
+    ):
+        assert ours == {name: theirs[name] for name in ours}
+        assert theirs["beta"] == theirs["guided_share"] == 0
+
+
+def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypatch):
+    proposals = {}
+    propose = Guide.propose
+
+    def noted(guide, state, step):
+        action = propose(guide, state, step)
+        if action is not None:
+            proposals[step] = action
+        return action
+
+    monkeypatch.setattr(Guide, "propose", noted)
+    run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5))
+    actions = last_checkpoint(tmp_path / "run")[".replay.actions"]
+    assert len(actions) == STEPS
+    assert min(proposals) >= 40  # before, actions are random
+    assert 20 <= len(proposals) <= 60
+    for step, action in proposals.items():
+        np.testing.assert_array_equal(actions[step], action)
+    rows = list(read_rows(tmp_path / "run" / "metrics.jsonl"))
+    shares = [row["guided_share"] for row in rows]
+    assert sum(shares) * 40 == pytest.approx(len(proposals))
+    assert rows[-1].keys() >= {"step", "loss", "eval/return", "beta", "idm/loss", "idm/online_loss", "idm/offline_loss"}
+    assert rows[-1].keys() >= {"guide/realised", "guide/reward", "guide/own_reward", "episode/return"}
+
+
+def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
+    counts = []
+    updated = online.updated
+    monkeypatch.setattr(online, "updated", lambda *parts: counts.append(parts[2:4]) or updated(*parts))
+    run(tmp_path / "run", loop=OnlineLoopOptions(log_every=60, evaluate_every=60, episodes=1, updates_together=6))
+    assert counts[0] == (40, 2)  # the warm-up ends within a cycle
+    assert [first for first, _ in counts[1:]] == list(range(42, STEPS, 6))
+    assert sum(updates for _, updates in counts) == STEPS - 40
+
+
+def test_the_first_actions_are_random_and_within_limits(tmp_path):
+    run(tmp_path / "run")
+    arrays = last_checkpoint(tmp_path / "run")
+    first = arrays[".replay.actions"][:40]
+    assert np.abs(first).max() <= 1
+    assert np.abs(first.mean()) < 0.25
+    assert first.std() == pytest.approx(1 / np.sqrt(3), abs=0.1)
+    assert arrays[".replay.states"].shape == (STEPS, 2)
+
+
+def test_a_task_that_does_not_repeat_itself_starts_a_new_episode_and_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 1e-9)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", "point_task:Forgetful-v0")
+    actionless.resume(tmp_path / "run")
+    assert "point_task:Forgetful-v0: the episode cannot be restored" in caplog.text
+    arrays = last_checkpoint(tmp_path / "run")
+    assert arrays[".replay.ends"][67]  # no target reaches over the gap
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["steps"] == STEPS
+
+
+def test_evaluation_has_episodes_of_its_own():
+    assert len({episode_seed(0, number) for number in range(-50, 50)}) == 100
+    assert episode_seed(0, 3) != episode_seed(1, 3)
+
+
+def test_returns_by_hand():
+    from actionless.online.environments import make
+
+    environment = make(TASK)
+    start = environment.reset(episode_seed(0, -1))
+    still = returns_of(environment, lambda states: np.zeros((len(states), 2), np.float32), 2, 0)
+    assert still[0] == pytest.approx(-15 * np.abs(start).sum())
+    assert still[1] != still[0]
+
+
+def test_a_policy_of_another_task_is_refused(tmp_path):
+    data = save(small_log(), tmp_path / "walk.npz")
+    actionless.pretrain(data, tmp_path / "walk", scale="smoke", steps=20)
+    with pytest.raises(
+        ActionlessError, match="proposes changes of 3 variables, and point_task:Point-v0 has 2: pre-train"
+    ):
+        run(tmp_path / "run", guide=tmp_path / "walk")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_log_that_is_gone_is_named_with_the_way_out(tmp_path):
+    actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
+    with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
+        run(tmp_path / "run", guide=tmp_path / "policy")
+    guided = run(tmp_path / "run", guide=tmp_path / "policy", guidance=GuideOptions(bootstrap=False))
+    assert guided.agent == "td3"
+    assert "idm/offline_loss" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
+
+
+def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
+    def schedule(step):
+        return float(step >= 80)
+
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 80)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", guide=policy, schedule=schedule)
+    with pytest.raises(ActionlessError, match=r"its schedule was handed over from Python.*schedule=\.\.\."):
+        actionless.resume(tmp_path / "run")
+    actionless.resume(tmp_path / "run", schedule=schedule)
+    shares = [row["guided_share"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")]
+    assert shares == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed=-1: choose between 0 and"),
+        ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
+        ({"action_bins": 1}, "action_bins=1: choose at least 2"),
+        ({"guidance": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),
+        (
+            {"loop": OnlineLoopOptions(log_every=40, evaluate_every=50)},
+            "evaluate_every=50: choose a multiple of log_ev",
+        ),
+        ({"loop": OnlineLoopOptions(log_every=41)}, "log_every=41: choose a multiple of updates_together, which is 5"),
+        ({"steps": 0}, "steps=0: choose at least 1"),
+    ],
+)
+def test_mistakes(tmp_path, options, message):
+    with pytest.raises(ActionlessError, match=message):
+        train(TASK, tmp_path / "run", **{"scale": "smoke", "steps": STEPS, "warm_up": 40, **options})
+    assert not (tmp_path / "run").exists()
