@@ -130,9 +130,9 @@ class TestLearn:
 
         guide = small_guide(Fixed(1.0), log=log)
         guide.observe(np.full(2, 50.0), -np.ones(2, np.float32), 0.0, np.full(2, 50.0), 0)
-        for step in range(40):
-            guide.learn(step, 8, act)
-        assert all(states.shape == (64, 2) and states.dtype == np.float64 for states in asked)
+        for step in range(80):
+            guide.learn(step, 4, act)
+        assert all(states.shape == (32, 2) and states.dtype == np.float64 for states in asked)
         assert np.isin(np.concatenate(asked)[:, 0], log.states[:, 0]).all()
         deltas = UP_AND_DOWN.model.discretiser.delta(log.states, log.next_states) + np.int8(1)
         actions = guide.state.learning.idm.act(jnp.asarray(log.states, jnp.float32), jnp.asarray(deltas))
