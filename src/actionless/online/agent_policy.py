@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Real, Shaped
 
@@ -42,7 +41,7 @@ class AgentPolicy:
             raise ActionlessError(
                 f"states of shape {states.shape}: the agent was trained on {self.spec.state_dim} numbers per state"
             )
-        rows = jnp.asarray(states.reshape(-1, self.spec.state_dim), jnp.float32)
+        rows = states.reshape(-1, self.spec.state_dim).astype(np.float32)
         return np.asarray(_act(self.behaviour, rows)).reshape(*states.shape[:-1], self.spec.action_dim)
 
     def save(self, directory: str | Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
@@ -222,4 +221,4 @@ def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Arra
 
 
 def _best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
-    return np.asarray(_act(behaviour, jnp.asarray(states, jnp.float32)))
+    return np.asarray(_act(behaviour, states.astype(np.float32)))
