@@ -98,7 +98,7 @@ class GuideState(NamedTuple):
     counts: Counts
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Guide:
     """Follows a state policy in some steps, so that an agent that learns from all of them sees better ones sooner.
 
