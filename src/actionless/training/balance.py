@@ -22,8 +22,8 @@ def warn_of_imitation(config: OsoDecqnConfig, return_spread: float) -> None:
     """At the start: no TD error lasts that is larger than the spread of returns.
 
     Where even that shifts probabilities by less than a tenth, nothing but near ties can turn out other than the log. On
-    the bundled log with rewards scaled so that the shift is 11, 1.1, 0.11 and 0.011, proposals agree with those of BC Δs
-    for 86, 93, 93 and 93 of 100 variables (smoke scale, 3,000 updates).
+    the bundled log, with rewards scaled so that the shift is 11, 1.1, 0.11 and 0.011, proposals agree with BC Δs
+    in 86, 93, 93 and 93 of 100 cases (smoke scale, 3,000 updates).
     """
     shift = 2 * config.reward_scale * return_spread / config.alpha if config.alpha > 0 else math.inf
     if config.loss == "mse" and shift < _LEAST_SHIFT:
