@@ -160,7 +160,8 @@ def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, s
     """However the parent ends: no process is left behind that would hold the run or write into the next one."""
     run = tmp_path / "run"
     process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")
-    wait_for_rows(run / "seed-1", 2, process)
+    for seed in (0, 1):  # A process that is still starting holds no lock yet.
+        wait_for_rows(run / f"seed-{seed}", 2, process)
     process.kill()
     process.communicate()
     patience = time.monotonic() + 60
