@@ -1,0 +1,58 @@
+"""Each agent learns to bring a point to the origin, in seconds."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_agents import draw_key
+
+from actionless.online.agent import Spec
+from actionless.online.presets import SCALES, create_agent, preset
+from actionless.online.replay import Replay
+
+STRIDE, TIME_LIMIT, WARM_UP, STEPS, BATCH = 0.25, 10, 200, 500, 64
+
+explore = jax.jit(lambda behaviour, state, memory, key: behaviour.explore(state, memory, key))
+best = jax.jit(lambda behaviour, states: behaviour.act(states))
+update = jax.jit(lambda agent, batch, key: agent.update(batch, key)[0])
+
+
+def moved(x, action, spec):
+    """One step of the point, whose reward is how near to the origin it then is."""
+    push = action.astype(np.float32) if spec.bins is None else action - np.float32(1)
+    after = np.clip(x + STRIDE * push, -1.5, 1.5).astype(np.float32)
+    return after, -float(np.abs(after).sum())
+
+
+def trained(name, spec):
+    draw = np.random.default_rng(0)
+    config = dataclasses.replace(preset(name, SCALES["smoke"]), discount=0.9, learning_rate=3e-3, target_rate=0.02)
+    agent = create_agent(spec, config, draw_key(0))
+    memory, replay = agent.exploration(), Replay.create(WARM_UP + STEPS, spec)
+    for step in range(WARM_UP + STEPS):
+        if step % TIME_LIMIT == 0:
+            x = draw.uniform(-1, 1, 1).astype(np.float32)
+        key = jax.random.fold_in(draw_key(1), step)
+        if step < WARM_UP:
+            action = draw.uniform(-1, 1, 1).astype(np.float32) if spec.bins is None else draw.integers(0, spec.bins, 1)
+        else:
+            action, memory = explore(agent.behaviour, x, memory, key)
+        after, reward = moved(x, np.asarray(action), spec)
+        replay.add(x, np.asarray(action), reward, after, False, step % TIME_LIMIT == TIME_LIMIT - 1)
+        x = after
+        if step >= WARM_UP:
+            batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
+            agent = update(agent, batch, key)
+    return agent
+
+
+@pytest.mark.parametrize("name, bins", [("td3", None), ("sac", None), ("decqn", 3)])
+def test_the_point_comes_home(name, bins):
+    spec = Spec(1, 1, bins)
+    behaviour = trained(name, spec).behaviour
+    points = np.linspace(-1, 1, 9, dtype=np.float32)[:, None]
+    for _ in range(8):
+        points, _ = moved(points, np.asarray(best(behaviour, jnp.asarray(points))), spec)
+    assert np.abs(points).max() <= 0.25
