@@ -7,7 +7,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-Purpose = Literal["log rows", "replay rows", "warm-up actions", "switch", "episodes", "idm rows", "idm log rows"]
+Purpose = Literal[
+    "log rows",
+    "replay rows",
+    "warm-up actions",
+    "switch",
+    "episodes",
+    "idm rows",
+    "idm log rows",
+    "recorded episodes",
+    "recorded actions",
+]
 
 _NUMBERS = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 

@@ -50,7 +50,7 @@ def same(a, b):
 class TestPropose:
     def test_is_the_idms_action_for_the_policys_delta(self):
         guide = small_guide(Fixed(1.0))
-        expected = guide.state.learning.idm.act(jnp.asarray(STATE[None], jnp.float32), jnp.asarray([[2, 0]], jnp.int8))[
+        expected = guide.state.learning.learner.act(jnp.asarray(STATE[None], jnp.float32), jnp.asarray([[2, 0]], jnp.int8))[
             0
         ]
         proposal = guide.propose(STATE, 0)
@@ -135,7 +135,7 @@ class TestLearn:
         assert all(states.shape == (32, 2) and states.dtype == np.float64 for states in asked)
         assert np.isin(np.concatenate(asked)[:, 0], log.states[:, 0]).all()
         deltas = UP_AND_DOWN.model.discretiser.delta(log.states, log.next_states) + np.int8(1)
-        actions = guide.state.learning.idm.act(jnp.asarray(log.states, jnp.float32), jnp.asarray(deltas))
+        actions = guide.state.learning.learner.act(jnp.asarray(log.states, jnp.float32), jnp.asarray(deltas))
         assert np.abs(np.asarray(actions) - 0.5).mean() < 0.1
         assert {"idm/loss", "idm/online_loss", "idm/offline_loss"} <= guide.metrics().keys()
 
@@ -157,7 +157,7 @@ class TestLearn:
         walk(guide, 4, every=100)
         for updates, total in ((3, 3), (4, 7), (0, 7), (1, 8)):
             guide.learn(3, updates, steady_act)
-            assert int(guide.state.learning.idm.optimiser.count) == total
+            assert int(guide.state.learning.learner.optimiser.count) == total
 
     def test_two_calls_learn_from_different_rows(self):
         guide, asked = small_guide(Fixed(1.0), log=walk_log(rows=1000)), []
@@ -199,17 +199,17 @@ class TestNoGuidance:
         guide = small_guide(PaperSchedule(0.5, 0.5, 8))
         walk(guide, 8)
         learnt = saved(guide)
-        assert int(learnt.learning.idm.optimiser.count) == 8
+        assert int(learnt.learning.learner.optimiser.count) == 8
         walk(guide, 8, start=8, act=no_act)
         assert same(guide.state.learning, learnt.learning)
 
     def test_a_schedule_that_pauses_remembers_and_goes_on(self):
         guide = small_guide(lambda step: float(step >= 4))
         walk(guide, 4, act=no_act)
-        assert int(guide.state.learning.idm.optimiser.count) == 0
+        assert int(guide.state.learning.learner.optimiser.count) == 0
         walk(guide, 4, start=4)
         assert guide.state.ring.stored == 8
-        assert int(guide.state.learning.idm.optimiser.count) == 4
+        assert int(guide.state.learning.learner.optimiser.count) == 4
 
 
 class TestMetrics:

@@ -17,7 +17,7 @@ def create(spec, config=CONFIG, seed=0):
 
 def fitted(idm, batch, updates):
     def update(idm, _):
-        return idm.update(batch)
+        return idm.update(batch, jax.random.key(0))
 
     return jax.jit(lambda idm: jax.lax.scan(update, idm, None, updates))(idm)
 
@@ -137,13 +137,14 @@ class TestUpdate:
     def test_is_pure_and_repeatable(self, spec):
         idm, batch = create(spec), IdmBatch(random_examples(spec), None)
         update = jax.jit(InverseDynamics.update)
-        first, again = update(idm, batch)[0], update(idm, batch)[0]
+        key = jax.random.key(0)
+        first, again = update(idm, batch, key)[0], update(idm, batch, key)[0]
         assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), first, again)))
         assert (int(idm.optimiser.count), int(first.optimiser.count)) == (0, 1)
 
     def test_keeps_every_shape_and_type(self, spec):
         idm = create(spec)
-        after, _ = jax.eval_shape(idm.update, IdmBatch(random_examples(spec), None))
+        after, _ = jax.eval_shape(idm.update, IdmBatch(random_examples(spec), None), jax.random.key(0))
         kinds = jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype), idm, after)
         assert all(jax.tree.leaves(kinds))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionless.errors import ActionlessError
-from actionless.guidance.switch import Fixed, PaperSchedule, beta_at, follows_guide, generator, guidance_end
+from actionless.guidance.switch import Fixed, PaperSchedule, beta_at, follows_guide, guidance_end
 
 
 class TestPaperSchedule:
@@ -74,7 +74,3 @@ class TestSwitch:
         backwards = [follows_guide(1, step, 0.5) for step in reversed(range(64))]
         assert forwards == backwards[::-1]
         assert forwards != [follows_guide(2, step, 0.5) for step in range(64)]
-
-    def test_streams_differ(self):
-        draws = {generator(1, stream, 5).random() for stream in ("switch", "online", "offline")}
-        assert len(draws) == 3

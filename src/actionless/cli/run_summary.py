@@ -5,13 +5,14 @@ from pathlib import Path
 from actionless.runs.directory import read_result
 
 _HEADLINES = (
+    ("eval/return", "evaluation return"),
+    ("episode/return", "return while learning"),
     ("heldout/accuracy", "held-out Δs accuracy"),
     ("heldout/error", "held-out Δs error"),
     ("heldout/action_error", "held-out action error"),
     ("train/accuracy", "Δs accuracy on training data"),
     ("train/error", "Δs error on training data"),
     ("train/action_error", "action error on training data"),
-    ("eval/return", "return of the agent alone"),
     ("q/mean", "Q mean"),
     ("q/data_return", "discounted return of the log"),
 )

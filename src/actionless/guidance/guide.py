@@ -6,24 +6,23 @@ environment step and the number of updates so far, so `state` holds all there is
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int, Int8, Int64, Real, Shaped
+from jaxtyping import Array, Float, Float32, Int, Int8, Int64, PRNGKeyArray, Real, Shaped
 
 from actionless.data.log import Log
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
-from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics, Metrics
-from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, generator, guidance_end
+from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
+from actionless.randomness import generator
+from actionless.updates import Standing, emptied, means, updated
 
 Act = Callable[[np.ndarray], np.ndarray]
-
-_KEY = 1001  # Its initial weights are not those of an agent with the same seed.
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,6 @@ class Ring(NamedTuple):
         return Examples(self.states[places], self.deltas[places], self.actions[places])
 
 
-class Learning(NamedTuple):
-    """The inverse dynamics model, and its metrics added up since the last report."""
-
-    idm: InverseDynamics
-    sums: Metrics
-    updates: Int[Array, ""]
-
-
 class Counts(NamedTuple):
     """What happened since the last report, own steps before guided ones; and the proposal that is under way."""
 
@@ -93,7 +84,8 @@ class Counts(NamedTuple):
 class GuideState(NamedTuple):
     """All that changes."""
 
-    learning: Learning
+    learning: Standing
+    """The inverse dynamics model, and its metrics added up since the last report."""
     ring: Ring
     counts: Counts
 
@@ -130,8 +122,9 @@ class Guide:
     """All that changes, for checkpoints: arrays alone. It is no copy: write it before the next step."""
 
     def __post_init__(self) -> None:
-        """Put the policy where it computes, once."""
+        """What is made once: the policy put where it computes, and the key."""
         self._model = jax.tree.map(jnp.asarray, self.policy.model)
+        self._key = _key(self.seed)
 
     @classmethod
     def create(
@@ -173,7 +166,7 @@ class Guide:
         if not follows_guide(self.seed, step, self.beta(step)):
             return None
         self._check_state(state)
-        action, proposed = _proposal(self._model, self.state.learning.idm.network, self._normalised(state))
+        action, proposed = _proposal(self._model, self.state.learning.learner.network, self._normalised(state))
         self.state.counts.proposed[:] = proposed
         self.state.counts.proposed_at[...] = step
         return np.array(action)
@@ -215,7 +208,7 @@ class Guide:
         size = (1 << (updates - 1).bit_length()) * batch_size
         batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.idm.bootstrap else None)
         padded = jax.tree.map(lambda array: _padded(array, size), batch)
-        learning = _learnt(self.state.learning, padded, updates, batch_size)
+        learning = updated(self.state.learning, padded, 0, updates, self._key, batch_size)
         self.state = self.state._replace(learning=learning)
         self.state.counts.learnt[...] += updates
 
@@ -233,11 +226,10 @@ class Guide:
             metrics |= {"guide/reward": float(counts.rewards[1]) / guided, "guide/realised": float(np.mean(realised))}
             names = (f"guide/realised/{name}" for name in self.policy.state_names)
             metrics |= dict(zip(names, realised, strict=True))
-        if updates := int(learning.updates):
-            metrics |= {name: float(total) / updates for name, total in learning.sums.items()}
+        metrics |= means(learning)
         for counted in (counts.steps, counts.rewards, counts.realised):
             counted[:] = 0
-        self.state = self.state._replace(learning=_emptied(learning))
+        self.state = self.state._replace(learning=emptied(learning))
         return metrics
 
     def restore(self, state: GuideState) -> None:
@@ -260,12 +252,12 @@ class Guide:
         return Discretiser.index(discretiser, Discretiser.difference(discretiser, states, next_states))
 
     def _online(self, rows: int) -> Examples:
-        draw = generator(self.seed, "online", int(self.state.counts.learnt))
+        draw = generator(self.seed, "idm rows", int(self.state.counts.learnt))
         return self.state.ring.rows(draw.integers(0, self.state.ring.stored, rows))
 
     def _offline(self, rows: int, act: Act) -> Examples:
         assert self.log is not None
-        draw = generator(self.seed, "offline", int(self.state.counts.learnt))
+        draw = generator(self.seed, "idm log rows", int(self.state.counts.learnt))
         chosen = draw.integers(0, len(self.log), (rows // self.config.idm.batch_size, self.config.idm.batch_size))
         # Within a batch the order means nothing, and a memory map is read from front to back.
         chosen = np.sort(chosen, axis=1).reshape(-1)
@@ -313,11 +305,15 @@ def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
         raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
 
 
-def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> Learning:
-    key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), _KEY)
-    idm = InverseDynamics.create(spec, config, key)
+def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> Standing:
+    idm = InverseDynamics.create(spec, config, _key(seed))
     names = ("idm/loss", "idm/online_loss", *(("idm/offline_loss",) if config.bootstrap else ()))
-    return Learning(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
+    return Standing(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
+
+
+def _key(seed: int) -> PRNGKeyArray:
+    # Its initial weights are not those of an agent with the same seed.
+    return jax.random.fold_in(jax.random.key(seed, impl="rbg"), 1001)
 
 
 def _begin_counts(spec: IdmSpec) -> Counts:
@@ -338,23 +334,6 @@ def _proposal(
 ) -> tuple[Shaped[Array, " actions"], Int[Array, " dim"]]:
     proposed = model.index(z[None])
     return network.act(z[None], proposed)[0], proposed[0]
-
-
-@partial(jax.jit, static_argnums=3, donate_argnums=0)
-def _learnt(learning: Learning, batches: IdmBatch, updates: Array | int, batch_size: int) -> Learning:
-    """After some updates. Their number is no part of the program."""
-
-    def update(i: Array, learning: Learning) -> Learning:
-        batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
-        idm, metrics = learning.idm.update(batch)
-        sums = {name: total + metrics[name] for name, total in learning.sums.items()}
-        return Learning(idm, sums, learning.updates + 1)
-
-    return jax.lax.fori_loop(0, updates, update, learning)
-
-
-def _emptied(learning: Learning) -> Learning:
-    return Learning(learning.idm, jax.tree.map(jnp.zeros_like, learning.sums), jnp.zeros_like(learning.updates))
 
 
 def _padded(array: np.ndarray, size: int) -> np.ndarray:

@@ -130,7 +130,7 @@ class InverseDynamics(eqx.Module):
         loss = online + offline
         return loss, {"idm/loss": loss, "idm/online_loss": online, "idm/offline_loss": offline}
 
-    def update(self, batch: IdmBatch) -> tuple["InverseDynamics", Metrics]:
+    def update(self, batch: IdmBatch, key: PRNGKeyArray) -> tuple["InverseDynamics", Metrics]:  # noqa: ARG002
         """One step of Adam."""
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
         return InverseDynamics(*self.optimiser.step(self.network, gradient)), metrics

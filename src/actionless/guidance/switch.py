@@ -8,9 +8,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from actionless.errors import ActionlessError
+from actionless.randomness import generator
 
 Schedule = Callable[[int], float]
 
@@ -85,12 +84,3 @@ def guidance_end(schedule: Schedule) -> float:
 def follows_guide(seed: int, step: int, beta: float) -> bool:
     """Whether ζ < β, with ζ ~ U(0, 1) decided by the seed and the step alone."""
     return beta > 0 and generator(seed, "switch", step).random() < beta
-
-
-# Not 0, which is where other parts of a run draw with the same seed and step.
-_STREAMS = {"switch": 1001, "online": 1002, "offline": 1003}
-
-
-def generator(seed: int, stream: str, position: int) -> np.random.Generator:
-    """Random numbers of their own for each seed, stream and position: Philox starts anywhere at once."""
-    return np.random.Generator(np.random.Philox(key=[seed, _STREAMS[stream]], counter=[0, 0, 0, position]))

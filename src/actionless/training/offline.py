@@ -6,17 +6,13 @@ as long as the machine likes, and a run may stop anywhere, without a bit of the 
 
 import logging
 import time
-from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
 
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
-from actionless.offline.learner import Batch, Metrics, OfflineLearner, Spec
+from actionless.offline.learner import Spec
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.presets import LearnerConfig, create_learner
 from actionless.runs.engine import Advance, Task
@@ -24,6 +20,7 @@ from actionless.training.balance import PenaltyWatch, warn_of_imitation
 from actionless.training.heldout import HEADLINE, HeldOut
 from actionless.training.options import OfflineConfig
 from actionless.training.prepared import Batches, Draw, HostBatches, Preparation, ResidentBatches, Split
+from actionless.updates import Standing, emptied, means, standing, updated
 
 FIRST_ROW = 10
 """Updates before the first row of metrics: a run shows within seconds that it works."""
@@ -32,14 +29,6 @@ _BUFFER_BYTES = 64 * 2**20
 _SECONDS_PER_DISPATCH = 1.0
 
 _log = logging.getLogger("actionless")
-
-
-class Standing(NamedTuple):
-    """Where a run stands: the learner, and its metrics added up since the last row."""
-
-    learner: OfflineLearner
-    sums: Metrics
-    updates: Int[Array, ""]
 
 
 class OfflineTask(Task[Standing]):
@@ -70,9 +59,7 @@ class OfflineTask(Task[Standing]):
         """A learner that has learnt nothing."""
         learner = eqx.filter_jit(create_learner)(self._spec, self.config.learner, self._initial_key)
         example = jax.tree.map(lambda array: array[: self.config.batch_size], self._held_out.data)
-        _, metrics = jax.eval_shape(lambda: learner.update(example, self._update_key))
-        sums = {name: jnp.zeros(()) for name in metrics}
-        return Standing(learner, sums, jnp.zeros((), jnp.int32))
+        return standing(learner, example, self._update_key)
 
     def advance(self, state: Standing, step: int) -> Advance[Standing]:
         """About a second's worth of updates, up to the next row of metrics at most."""
@@ -80,17 +67,17 @@ class OfflineTask(Task[Standing]):
         updates = min(self._pace.updates, row - step)
         began = time.perf_counter()
         batches = self._batches.of(step, updates)
-        after = _updated(state, batches, step, updates, self._update_key, self.config.batch_size)
+        after = updated(state, batches, step, updates, self._update_key, self.config.batch_size)
         jax.block_until_ready(after)
         self._pace.record(updates, time.perf_counter() - began)
         if step + updates < row:
             return Advance(after, step + updates, {})
-        metrics = _means(after)
+        metrics = means(after)
         if self._watch is not None:
             self._watch.look(row, metrics)
         if row == FIRST_ROW or row % self.config.loop.evaluate_every == 0 or row == self.steps:
             metrics |= self._held_out.measure(after.learner)
-        return Advance(_emptied(after), row, metrics)
+        return Advance(emptied(after), row, metrics)
 
     def _next_row(self, step: int) -> int:
         every = self.config.loop.log_every
@@ -111,29 +98,6 @@ class _Pace:
         if self._compiled:
             self.updates = max(1, min(self._most, int(updates * _SECONDS_PER_DISPATCH / max(seconds, 1e-9))))
         self._compiled = True
-
-
-@partial(jax.jit, static_argnums=5, donate_argnums=0)
-def _updated(
-    state: Standing, batches: Batch, step: Array | int, updates: Array | int, key: PRNGKeyArray, batch_size: int
-) -> Standing:
-    """The state after some updates. Their number is no part of the program, so that one is compiled for all."""
-
-    def update(i: Array, state: Standing) -> Standing:
-        batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
-        learner, metrics = state.learner.update(batch, jax.random.fold_in(key, step + i))
-        sums = {name: total + metrics[name] for name, total in state.sums.items()}
-        return Standing(learner, sums, state.updates + 1)
-
-    return jax.lax.fori_loop(0, updates, update, state)
-
-
-def _means(state: Standing) -> dict[str, float]:
-    return {name: float(total) / int(state.updates) for name, total in state.sums.items()}
-
-
-def _emptied(state: Standing) -> Standing:
-    return Standing(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
 
 
 def _batches(preparation: Preparation, split: Split, config: OfflineConfig, seed: int) -> Batches:

@@ -6,6 +6,8 @@ step, and the simulator is rebuilt by playing the episode's actions again: a run
 
 import logging
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.guidance.guide import Guide
 from actionless.online.agent import Behaviour, Transitions
+from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
 from actionless.online.presets import create_agent
 from actionless.online.replay import Replay
@@ -22,7 +25,7 @@ from actionless.randomness import generator
 from actionless.runs.engine import Advance, Task
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online_options import OnlineConfig
-from actionless.training.updates import Standing, emptied, means, standing, updated
+from actionless.updates import Standing, emptied, means, standing, updated
 
 _SECONDS_PER_DISPATCH = 1.0
 
@@ -73,6 +76,8 @@ class OnlineTask(Task[OnlineState]):
         self._initial_key, self._update_key, self._explore_key = keys
         self._in_step_with: int | None = None
         """The step that simulator and guide stand at: at a resumed run's first dispatch they stand nowhere."""
+        self.snapshots: Path | None = None
+        """Where the agent is saved at each evaluation."""
 
     def begin(self) -> OnlineState:
         """An agent that has learnt nothing, at the start of its first episode."""
@@ -106,6 +111,11 @@ class OnlineTask(Task[OnlineState]):
         metrics = self._metrics(state, step)
         state = state._replace(standing=emptied(state.standing), finished=Finished(0, 0.0, 0))
         return Advance(self._with_guide(state), step, metrics)
+
+    def policy(self, state: OnlineState, provenance: Mapping[str, Any]) -> AgentPolicy:
+        """What the agent has learnt so far."""
+        agent, config = state.standing.learner, self.config
+        return AgentPolicy.of(agent, state.exploration, config.agent, config.learner, self._environment, provenance)
 
     def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
         """Steps in the task, then an update for each."""
@@ -171,6 +181,8 @@ class OnlineTask(Task[OnlineState]):
             metrics |= self._guide.metrics()
         if step % self.config.evaluate_every == 0 or step == self.steps:
             metrics |= self._evaluate(state.standing.learner.behaviour)
+            if self.snapshots is not None:
+                self.policy(state, {"step": step}).save(self.snapshots / f"step-{step:012d}")
         return metrics
 
     def _evaluate(self, behaviour: Behaviour) -> dict[str, float]:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Float32, Int, Int8
 from actionless.data.log import Log, blocks
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch
+from actionless.randomness import generator
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,7 @@ class Draw:
         return np.concatenate([self._of(step + i) for i in range(updates)])
 
     def _of(self, step: int) -> Int[np.ndarray, " batch"]:
-        # Philox starts anywhere at once, on the host, with the same numbers on every device and version of JAX.
-        generator = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, step]))
-        return generator.integers(0, self.rows, self.batch_size, dtype=np.int32)
+        return generator(self.seed, "log rows", step).integers(0, self.rows, self.batch_size, dtype=np.int32)
 
 
 class Batches(abc.ABC):

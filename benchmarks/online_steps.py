@@ -1,0 +1,201 @@
+"""Steps per second of online learning, as JSON: `python -m benchmarks.online_steps [--repeats 5]`.
+
+Unguided TD3, guided TD3 and, where it is installed, Stable-Baselines3's TD3 take turns within one process, on one
+thread, with the same networks and batch; then where a step's time goes. Ratios are of CPU seconds, which other
+processes on the machine disturb least, and of wall-clock seconds.
+"""
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from actionless.data.log import Log, Source, default_state_names
+from actionless.discretise import Discretiser
+from actionless.guidance.guide import Guide, GuideConfig
+from actionless.guidance.idm import IDM_SCALES
+from actionless.guidance.switch import Fixed
+from actionless.offline.learner import Spec
+from actionless.offline.presets import SCALES as OFFLINE_SCALES
+from actionless.offline.presets import create_learner, preset
+from actionless.offline.state_policy import StatePolicy, policy_of
+from actionless.online.environments import make
+from actionless.runs.threads import use_threads
+from actionless.training import online
+from actionless.training.online import OnlineTask
+from actionless.training.online_options import OnlineLoopOptions, TrainOptions, resolve_training
+
+TASK, WARM_UP, BETA = "HalfCheetah-v5", 1000, 0.5
+Turn = Callable[[int], None]
+
+
+def random_log(steps: int = 5000) -> Log:
+    """What random actions give: speed does not depend on what is learnt."""
+    environment, rng = make(TASK), np.random.default_rng(0)
+    states, rewards = [environment.reset(0)], []
+    for _ in range(steps):
+        after = environment.step(rng.uniform(-1, 1, environment.spec.action_dim).astype(np.float32))
+        states.append(after.state)
+        rewards.append(after.reward)
+    ends = np.arange(steps) == steps - 1
+    names, source = default_state_names(environment.spec.state_dim), Source("random", "npz", ("states",))
+    rows = np.array(states)
+    return Log(rows[:-1], np.array(rewards), rows[1:], np.zeros(steps, bool), ends, names, source)
+
+
+def untrained_policy(log: Log) -> StatePolicy:
+    """A state policy of the `cpu` scale."""
+    config = preset("oso-decqn", OFFLINE_SCALES["cpu"])
+    learner = create_learner(Spec(log.state_dim, 3), config, jax.random.key(0, impl="rbg"))
+    discretiser = Discretiser.fit(log.states, log.next_states)
+    policy = policy_of(learner, discretiser, method="oso-decqn", state_names=log.state_names, provenance={})
+    assert isinstance(policy, StatePolicy)
+    return policy
+
+
+def ours(steps: int, guided: bool) -> Turn:
+    """Our loop, without evaluation."""
+    loop = OnlineLoopOptions(log_every=steps, evaluate_every=steps)
+    config = resolve_training(TrainOptions(steps=steps, warm_up=WARM_UP, loop=loop), TASK, None)
+    environment, guide = make(TASK), None
+    if guided:
+        log = random_log()
+        guide = Guide.create(
+            untrained_policy(log),
+            action_dim=environment.spec.action_dim,
+            steps=steps,
+            log=log,
+            schedule=Fixed(BETA),
+            config=GuideConfig(idm=IDM_SCALES["cpu"]),
+        )
+    task = OnlineTask(environment, make(TASK), config, 0, guide)
+    state, step = task.begin(), 0
+
+    def turn(count: int) -> None:
+        nonlocal state, step
+        until = step + count
+        while step < until:
+            ahead = task.advance(state, step)
+            state, step = ahead.state, ahead.step
+        jax.block_until_ready(state.standing)
+
+    return turn
+
+
+def stable_baselines() -> Turn:
+    """The peer with our sizes."""
+    import gymnasium
+    import torch
+    from stable_baselines3 import TD3
+    from stable_baselines3.common.noise import NormalActionNoise
+
+    torch.set_num_threads(1)
+    environment = gymnasium.make(TASK)
+    width = environment.action_space.shape[0]  # pyright: ignore[reportOptionalSubscript]
+    model = TD3(
+        "MlpPolicy",
+        environment,
+        learning_rate=5e-4,
+        batch_size=256,
+        learning_starts=WARM_UP,
+        train_freq=1,
+        gradient_steps=1,
+        action_noise=NormalActionNoise(np.zeros(width), 0.1 * np.ones(width)),
+        policy_kwargs={"net_arch": [256, 256]},
+        device="cpu",
+    )
+    return lambda count: void(model.learn(count, reset_num_timesteps=False))
+
+
+def void(_: Any) -> None:
+    """Drop a result."""
+
+
+def seconds(turn: Turn, count: int) -> tuple[float, float]:
+    """CPU and wall-clock seconds per step."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    turn(count)
+    return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
+
+
+def parts(turn: Turn, count: int) -> dict[str, float]:
+    """CPU milliseconds of a guided step in each part of it."""
+    spent: dict[str, float] = {}
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*arguments: Any) -> Any:
+            began = time.process_time()
+            result = jax.block_until_ready(function(*arguments))
+            spent[name] = spent.get(name, 0.0) + time.process_time() - began
+            return result
+
+        return measured
+
+    places = (
+        (online.Environment, "step", "environment"),
+        (online, "_explore", "acting"),
+        (Guide, "propose", "proposing"),
+        (Guide, "observe", "observing"),
+        (Guide, "learn", "inverse dynamics updates"),
+        (OnlineTask, "_batches", "sampling"),
+        (online, "updated", "agent updates"),
+    )
+    kept = [getattr(home, attribute) for home, attribute, _ in places]
+    for (home, attribute, name), function in zip(places, kept, strict=True):
+        setattr(home, attribute, timed(name, function))
+    whole = seconds(turn, count)[0]
+    for (home, attribute, _), function in zip(places, kept, strict=True):
+        setattr(home, attribute, function)
+    per_step = {name: 1e3 * total / count for name, total in spent.items()}
+    return per_step | {"everything": 1e3 * whole}
+
+
+def main() -> None:
+    """Measure in turns."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=500)
+    asked = parser.parse_args()
+    use_threads(1)
+    length = WARM_UP + 1000 + (asked.repeats + 2) * asked.steps
+    turns = {"unguided": ours(length, guided=False), "guided": ours(length, guided=True)}
+    if importlib.util.find_spec("stable_baselines3"):
+        turns["stable_baselines3"] = stable_baselines()
+    # MuJoCo leaves its complaints in a file where it is called.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for turn in turns.values():
+            turn(WARM_UP + 500)
+        taken = [{name: seconds(turn, asked.steps) for name, turn in turns.items()} for _ in range(asked.repeats)]
+        where = parts(turns["guided"], asked.steps)
+    print(json.dumps(summary(taken) | {"milliseconds_of_a_guided_step": where}, indent=2))
+
+
+def summary(taken: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
+    """Medians over the turns; ratios are medians of the ratios within a turn."""
+
+    def ratio(slow: str, fast: str, clock: int) -> float:
+        return statistics.median(turn[slow][clock] / turn[fast][clock] for turn in taken)
+
+    def both(slow: str, fast: str) -> dict[str, float]:
+        return {"cpu": ratio(slow, fast, 0), "wall": ratio(slow, fast, 1)}
+
+    found: dict[str, Any] = {
+        "steps_per_second": {name: 1 / statistics.median(turn[name][1] for turn in taken) for name in taken[0]},
+        "guided_over_unguided_cost": both("guided", "unguided"),
+    }
+    if "stable_baselines3" in taken[0]:
+        found["unguided_over_stable_baselines3_speed"] = both("stable_baselines3", "unguided")
+        found["guided_over_stable_baselines3_speed"] = both("stable_baselines3", "guided")
+    return found
+
+
+if __name__ == "__main__":
+    main()
