@@ -79,6 +79,14 @@ class OnlineTask(Task[OnlineState]):
         self.snapshots: Path | None = None
         """Where the agent is saved at each evaluation."""
 
+    @property
+    def memory(self) -> int:
+        """Bytes of the replay, of the guide's own, and of the log it reads."""
+        spec, log = self._environment.spec, None if self._guide is None else self._guide.log
+        row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
+        resident = 0 if log is None or log.memory_mapped else log.states.nbytes + log.next_states.nbytes
+        return self.config.replay_size * row * (1 if self._guide is None else 2) + resident
+
     def begin(self) -> OnlineState:
         """An agent that has learnt nothing, at the start of its first episode."""
         config, spec = self.config, self._environment.spec
