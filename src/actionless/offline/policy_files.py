@@ -25,7 +25,7 @@ _RUN = "run.json"
 
 def write(directory: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write both files, each in one move; the description, which vouches for the weights, comes last."""
-    weights = safetensors.numpy.save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+    weights = safetensors.numpy.save({name: np.asarray(a, order="C") for name, a in arrays.items()})
     head = {"format": FORMAT, "version": VERSION, "weights_sha256": hashlib.sha256(weights).hexdigest()}
     text = json.dumps(head | dict(description), indent=2, allow_nan=False) + "\n"
     with disk_trouble(directory, "make room or choose a folder that can be written"):

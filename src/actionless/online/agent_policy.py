@@ -13,46 +13,60 @@ from jaxtyping import Array, Float, Real, Shaped
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
 from actionless.online.agent import Agent, Behaviour, Spec
+from actionless.online.environments import Environment
 from actionless.online.presets import AgentConfig, AgentName, create_agent, stored_config
+from actionless.online.translation import Translation, translation_from_json, translation_to_json
 from actionless.runs.trees import pack, unpack
 
 
 @dataclass(frozen=True, eq=False)
 class AgentPolicy:
-    """Acts as a trained agent does at its best: no exploration, no guide."""
+    """Acts as a trained agent does at its best, in the task's own actions: no exploration, no guide."""
 
     behaviour: Behaviour
+    exploration: Any
+    """What exploration remembers, for those who want the agent to go on exploring."""
     agent: AgentName
     config: AgentConfig
     spec: Spec
     environment: str
+    translation: Translation
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, agent: Agent, name: AgentName, config: AgentConfig, environment: str, provenance: Mapping[str, Any]
+        cls,
+        agent: Agent,
+        exploration: Any,
+        name: AgentName,
+        config: AgentConfig,
+        environment: Environment,
+        provenance: Mapping[str, Any],
     ) -> "AgentPolicy":
         """What an agent has learnt so far."""
-        return cls(agent.behaviour, name, config, agent.spec, environment, provenance)
+        translation = environment.translation
+        return cls(agent.behaviour, exploration, name, config, agent.spec, environment.name, translation, provenance)
 
-    def act(self, states: Real[np.ndarray, "*batch dim"]) -> Shaped[np.ndarray, "*batch actions"]:
-        """The best action for one state or a batch: numbers in [-1, 1], or the index of a choice in each dimension."""
+    def act(self, states: Real[np.ndarray, "*batch dim"]) -> Shaped[np.ndarray, "..."] | np.integer:
+        """The best action for one state or a batch, as the task's `step` takes it."""
         if states.shape[-1:] != (self.spec.state_dim,):
             raise ActionlessError(
                 f"states of shape {states.shape}: the agent was trained on {self.spec.state_dim} numbers per state"
             )
         rows = states.reshape(-1, self.spec.state_dim).astype(np.float32)
-        return np.asarray(_act(self.behaviour, rows)).reshape(*states.shape[:-1], self.spec.action_dim)
+        actions = np.asarray(_act(self.behaviour, rows)).reshape(*states.shape[:-1], self.spec.action_dim)
+        return self.translation(actions)
 
     def save(self, directory: str | Path) -> None:
         """Write the agent so that it loads without the task."""
-        arrays, _ = pack(self.behaviour)
+        arrays, _ = pack((self.behaviour, self.exploration))
         description = {
             "kind": "agent",
             "method": self.agent,
             "config": dataclasses.asdict(self.config),
             "spec": dataclasses.asdict(self.spec),
             "environment": self.environment,
+            "translation": translation_to_json(self.translation),
             "provenance": dict(self.provenance),
         }
         policy_files.write(Path(directory), description, arrays)
@@ -67,10 +81,17 @@ class AgentPolicy:
             )
         spec = Spec(**description["spec"])
         config = stored_config(description["method"], description["config"])
-        template = create_agent(spec, config, jax.random.key(0)).behaviour
-        behaviour = unpack(template, arrays, {}, Path(directory))
+        template = create_agent(spec, config, jax.random.key(0))
+        behaviour, exploration = unpack((template.behaviour, template.exploration()), arrays, {}, Path(directory))
         return cls(
-            behaviour, description["method"], config, spec, description["environment"], description["provenance"]
+            behaviour=behaviour,
+            exploration=exploration,
+            agent=description["method"],
+            config=config,
+            spec=spec,
+            environment=description["environment"],
+            translation=translation_from_json(description["translation"]),
+            provenance=description["provenance"],
         )
 
 

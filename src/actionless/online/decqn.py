@@ -129,7 +129,7 @@ def utilities(
 ) -> Float[Array, "members batch bins actions"]:
     """U_j^e(s, k)."""
     outputs = network(states)
-    return outputs.reshape(*outputs.shape[:2], -1, spec.action_dim)
+    return outputs.reshape(*outputs.shape[:2], outputs.shape[2] // spec.action_dim, spec.action_dim)
 
 
 def greedy(utilities: Float[Array, "batch bins actions"]) -> Int[Array, "batch actions"]:

@@ -10,8 +10,7 @@ import importlib
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, final
 
 import gymnasium
@@ -21,6 +20,7 @@ from jaxtyping import Shaped
 
 from actionless.errors import ActionlessError, first_line, require_extra
 from actionless.online.agent import Spec
+from actionless.online.translation import Choice, Choices, Levels, Limits, Translation
 
 SUITE = "dmc:"
 
@@ -61,13 +61,15 @@ class Environment:
     spec: Spec
     time_limit: int | None
     """Steps after which every episode is cut off."""
+    translation: Translation
+    """From normalised actions to the task's own."""
 
     def __init__(self, name: str, task: gymnasium.Env, *, bins: int | None = None):
         self.name = name
         self._task = task
         self._keys = _observation_keys(name, task.observation_space)
         self._shape = (spaces.flatdim(task.observation_space),)
-        action_dim, choices, self._translate = _action_translation(name, task.action_space, bins)
+        action_dim, choices, self.translation = _action_translation(name, task.action_space, bins)
         self.spec = Spec(self._shape[0], action_dim, choices)
         self.time_limit = task.spec.max_episode_steps if task.spec else None
         self._seed = self._steps = 0
@@ -80,7 +82,7 @@ class Environment:
 
     def step(self, action: Action) -> Step:
         """What follows from an action. After a terminated or truncated step comes `reset`."""
-        observation, reward, terminated, truncated, _ = self._task.step(self._translate(action))
+        observation, reward, terminated, truncated, _ = self._task.step(self.translation(action))
         self._steps += 1
         reward = float(reward)
         if not math.isfinite(reward):
@@ -177,10 +179,7 @@ def _observation_keys(name: str, space: spaces.Space) -> list[str] | None:
     )
 
 
-ActionTranslation = tuple[int, int | None, Callable[[Action], Any]]
-
-
-def _action_translation(name: str, space: spaces.Space, bins: int | None) -> ActionTranslation:
+def _action_translation(name: str, space: spaces.Space, bins: int | None) -> tuple[int, int | None, Translation]:
     """Dimensions, choices in each (None: continuous), and how a normalised action becomes one of the task's."""
     taken = f"task '{name}' takes actions in {_in_one_line(space)}"
     if isinstance(space, spaces.Box):
@@ -188,41 +187,23 @@ def _action_translation(name: str, space: spaces.Space, bins: int | None) -> Act
     if bins is None:
         raise ActionlessError(f"{taken}, and this agent's are continuous: take one that chooses (--agent decqn)")
     if isinstance(space, spaces.Discrete):
-        return 1, int(space.n), partial(_choice, start=space.start)
+        return 1, int(space.n), Choice(int(space.start))
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1 and (space.nvec == space.nvec[0]).all():
-        return len(space.nvec), int(space.nvec[0]), partial(_choices, start=space.start)
+        return len(space.nvec), int(space.nvec[0]), Choices(space.start)
     raise ActionlessError(f"{taken}, and choices must be as many in each dimension: {_WRAP_ACTIONS}")
 
 
-def _vector_translation(taken: str, space: spaces.Box, bins: int | None) -> ActionTranslation:
+def _vector_translation(taken: str, space: spaces.Box, bins: int | None) -> tuple[int, int | None, Translation]:
     if len(space.shape) != 1:
         raise ActionlessError(f"{taken}, and actions here are vectors: {_WRAP_ACTIONS}")
     if not (space.is_bounded() and np.issubdtype(space.dtype, np.floating)):
         raise ActionlessError(f"{taken}, and actions here are real numbers with finite limits: {_WRAP_ACTIONS}")
     low, high = space.low, space.high
     if bins is None:
-        return len(low), None, partial(_rescaled, low=low, high=high, centre=(high + low) / 2, half=(high - low) / 2)
+        return len(low), None, Limits(low, high)
     if bins < 2:
         raise ActionlessError(f"an action cannot have {bins} levels: give at least 2")
-    levels = np.linspace(low, high, bins, axis=1, dtype=low.dtype)
-    return len(low), bins, partial(_level, levels=levels, dimensions=np.arange(len(low)))
-
-
-def _rescaled(action: Action, low: Action, high: Action, centre: Action, half: Action) -> Action:
-    # Rounding may step over a limit by a hair, which strict tasks refuse.
-    return np.minimum(np.maximum(centre + half * action, low), high).astype(low.dtype, copy=False)
-
-
-def _level(action: Action, levels: Shaped[np.ndarray, "actions bins"], dimensions: Action) -> Action:
-    return levels[dimensions, action]
-
-
-def _choice(action: Action, start: np.integer) -> np.integer:
-    return start + action[0]
-
-
-def _choices(action: Action, start: Action) -> Action:
-    return start + action
+    return len(low), bins, Levels(np.linspace(low, high, bins, axis=1, dtype=low.dtype))
 
 
 def _in_one_line(space: spaces.Space) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.guidance.guide import Guide
-from actionless.online.agent import Behaviour, Transitions
+from actionless.online.agent import Behaviour, Spec, Transitions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
 from actionless.online.presets import create_agent
@@ -137,16 +137,16 @@ class OnlineTask(Task[OnlineState]):
         after = updated(state.standing, batches, first, stop - first, self._update_key, self.config.batch_size)
         if self._guide is not None:
             behaviour, every = after.learner.behaviour, self._guide.config.idm.every
-            self._guide.learn(stop, stop // every - first // every, lambda states: _best_actions(behaviour, states))
+            self._guide.learn(stop, stop // every - first // every, lambda states: best_actions(behaviour, states))
         return state._replace(standing=after)
 
     def _step(self, state: OnlineState, behaviour: Behaviour, step: int) -> OnlineState:
         """One step in the task, by chance, by the guide or by the agent."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
-            action = self._random_action(step)
+            action = random_action(self._environment.spec, generator(self._seed, "warm-up actions", step))
         elif self._guide is None or (action := self._guide.propose(episode.state, step)) is None:
-            chosen, exploration = _explore(
+            chosen, exploration = explore(
                 behaviour, episode.state.astype(np.float32), exploration, self._explore_key, step
             )
             action = np.asarray(chosen)
@@ -164,12 +164,6 @@ class OnlineTask(Task[OnlineState]):
             episode=Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number))),
             finished=Finished(done.count + 1, done.returns + total, done.lengths + length),
         )
-
-    def _random_action(self, step: int) -> Shaped[np.ndarray, " actions"]:
-        draw, spec = generator(self._seed, "warm-up actions", step), self._environment.spec
-        if spec.bins is None:
-            return draw.uniform(-1, 1, spec.action_dim).astype(np.float32)
-        return draw.integers(0, spec.bins, spec.action_dim, dtype=np.int32)
 
     def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
@@ -196,7 +190,7 @@ class OnlineTask(Task[OnlineState]):
     def _evaluate(self, behaviour: Behaviour) -> dict[str, float]:
         """The agent alone, in a copy of the task."""
         returns = returns_of(
-            self._evaluation, lambda states: _best_actions(behaviour, states), self.config.loop.episodes, self._seed
+            self._evaluation, lambda states: best_actions(behaviour, states), self.config.loop.episodes, self._seed
         )
         return {"eval/return": float(returns.mean()), "eval/return_std": float(returns.std())}
 
@@ -228,10 +222,18 @@ class OnlineTask(Task[OnlineState]):
         return Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number)))
 
 
+def random_action(spec: Spec, draw: np.random.Generator) -> Shaped[np.ndarray, " actions"]:
+    """Any action, each as likely."""
+    if spec.bins is None:
+        return draw.uniform(-1, 1, spec.action_dim).astype(np.float32)
+    return draw.integers(0, spec.bins, spec.action_dim, dtype=np.int32)
+
+
 @jax.jit
-def _explore(
+def explore(
     behaviour: Behaviour, state: Float[Array, " dim"], memory: Any, key: PRNGKeyArray, step: Array | int
 ) -> tuple[Shaped[Array, " actions"], Any]:
+    """What an agent does at a step to learn from it, and what its exploration then remembers."""
     return behaviour.explore(state, memory, jax.random.fold_in(key, step))
 
 
@@ -240,5 +242,6 @@ def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Arra
     return behaviour.act(states)
 
 
-def _best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
+def best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
+    """What an agent does where nothing is to be learnt."""
     return np.asarray(_act(behaviour, states.astype(np.float32)))

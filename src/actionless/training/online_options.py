@@ -67,6 +67,8 @@ class OnlineLoopOptions:
     """Least time between two checkpoints, which are taken at evaluations."""
     updates_together: int = 5
     """Steps taken before as many updates follow in one dispatch."""
+    snapshots: bool = False
+    """Keep the agent as it was at each evaluation, in RUN/snapshots."""
 
 
 @dataclass(frozen=True)

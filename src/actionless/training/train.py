@@ -17,7 +17,9 @@ from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.presets import AgentName
-from actionless.runs.directory import Manifest, Run, require_free
+from actionless.online.replay import Replay
+from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.online import OnlineTask
@@ -34,6 +36,9 @@ from actionless.training.online_options import (
 )
 from actionless.training.pretrain import Origin, check_seeds
 from actionless.training.seeds import SeveralSeeds, start_seeds
+
+SNAPSHOTS = "snapshots"
+"""Where in a run directory its agent is as it was at each evaluation."""
 
 _log = logging.getLogger("actionless")
 
@@ -151,6 +156,16 @@ def load_policy(run: str | Path) -> AgentPolicy:
     return AgentPolicy.load(run)
 
 
+def replay_of(run: Path) -> Replay:
+    """The transitions that a run's newest checkpoint holds."""
+    manifest = read_manifest(run)
+    task, _ = _task(OnlineConfig.from_json(manifest.config), manifest.seed, None, None)
+    saved = Checkpoints(run / "checkpoints").newest(like=task.begin())
+    if saved is None:
+        raise ActionlessError(f"{run}: its checkpoints are gone, and the transitions with them: train again")
+    return saved.state.replay
+
+
 def _task(
     config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None
 ) -> tuple[OnlineTask, dict[str, Any]]:
@@ -207,6 +222,8 @@ def _log_of(policy: StatePolicy, where: str) -> Log:
 
 
 def _work(run: Run, task: OnlineTask) -> AgentPolicy:
+    if task.config.loop.snapshots:
+        task.snapshots = run.path / SNAPSHOTS
     outcome = drive(
         run,
         task,
@@ -214,9 +231,7 @@ def _work(run: Run, task: OnlineTask) -> AgentPolicy:
         checkpoint_seconds=task.config.loop.checkpoint_seconds,
         sinks=task.config.sinks,
     )
-    config, provenance = task.config, dataclasses.asdict(run.manifest)
-    agent = outcome.state.standing.learner
-    policy = AgentPolicy.of(agent, config.agent, config.learner, config.environment, provenance)
+    policy = task.policy(outcome.state, dataclasses.asdict(run.manifest))
     policy.save(run.path / FOLDER)
     if run.result() is None:
         run.finish(outcome.result)
