@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
     from actionless.training.pretrain import pretrain
+    from actionless.training.record import record
     from actionless.training.resume import resume
     from actionless.training.train import train
 
@@ -29,6 +30,7 @@ __all__ = [
     "__version__",
     "pretrain",
     "read",
+    "record",
     "resume",
     "train",
 ]
@@ -45,6 +47,7 @@ _HOME = {
     "StatePolicy": "actionless.offline.state_policy",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
+    "record": "actionless.training.record",
     "resume": "actionless.training.resume",
     "train": "actionless.training.train",
 }

@@ -9,15 +9,21 @@ from actionless.errors import ActionlessError
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write aside, flush to the disk, rename: `path` holds the old bytes or the new, never a part."""
+    """`path` holds the old bytes or the new, never a part."""
+    with written_aside(path) as aside:
+        aside.write_bytes(data)
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Where to write what is to be `path`: flushed to the disk and renamed at the end, removed if there is none."""
     aside = path.with_name(f".{path.name}.writing")
     try:
-        with aside.open("wb") as file:
-            file.write(data)
-            file.flush()
+        yield aside
+        with aside.open("rb") as file:
             os.fsync(file.fileno())
         aside.rename(path)
-    except OSError:
+    except BaseException:
         aside.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)

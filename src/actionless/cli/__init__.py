@@ -17,6 +17,7 @@ VERBS = {
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
     "train": "train an agent in a task, guided by a state policy or not",
+    "record": "make a log of a task with an agent of our own",
     "resume": "go on with a run that stopped",
     "convert": "write a log as Parquet, npz or a Minari data set",
 }
