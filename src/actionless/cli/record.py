@@ -3,10 +3,11 @@
 The agent is trained first, in a run directory of its own (`--run`): name the same for each level, and it is trained
 once. A run that stopped is gone on with. `random` needs no agent, and trains none unless a `--run` is named.
 
-random   actions by chance
-medium   the first agent, by its evaluations, that is a third of the way from random to expert
-expert   the best agent of the run
-replay   what the run lived through until it was medium
+levels:
+  random   actions by chance
+  medium   the first agent, by its evaluations, that is a third of the way from random to expert
+  expert   the best agent of the run
+  replay   what the run lived through until it was medium
 
 examples:
   actionless record Hopper-v5 --level medium --steps 100000 --run runs/hopper --out hopper-medium.hdf5
