@@ -145,23 +145,33 @@ def test_random_without_a_run_trains_nothing(tmp_path):
     assert "random_return" in about and "expert_return" not in about
 
 
-def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch):
+def ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def sudden_death():
+    raise MemoryError
+
+
+@pytest.mark.parametrize(("end", "cause"), [(ctrl_c, KeyboardInterrupt), (sudden_death, MemoryError)])
+def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, cause):
     advance = OnlineTask.advance
 
     def interrupted(task, state, start):
         ahead = advance(task, state, start)
         if start < 500 <= ahead.step:
-            os.kill(os.getpid(), signal.SIGINT)
+            end()
         return ahead
 
     options = {"level": "expert", "steps": STEPS, **TRAINING}
     with monkeypatch.context() as patched:
         patched.setattr(OnlineTask, "advance", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(cause):
             record(TASK, tmp_path / "expert.hdf5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["expert.hdf5.run"]
+    assert len(list((tmp_path / "expert.hdf5.run" / "snapshots").iterdir())) == 2
     record(TASK, tmp_path / "expert.hdf5", **options)
-    ours, theirs = actionless.read(tmp_path / "expert.hdf5"), actionless.read(folder / "expert.hdf5")
+    ours, theirs = (actionless.read(place / "expert.hdf5", with_actions=True) for place in (tmp_path, folder))
     assert ours.fingerprint == theirs.fingerprint
 
 
