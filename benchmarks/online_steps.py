@@ -129,11 +129,14 @@ def seconds(turn: Turn, count: int) -> tuple[float, float]:
 def parts(turn: Turn, count: int) -> dict[str, float]:
     """CPU milliseconds of a guided step in each part of it."""
     spent: dict[str, float] = {}
+    learn = Guide.learn
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def measured(*arguments: Any) -> Any:
             began = time.process_time()
             result = jax.block_until_ready(function(*arguments))
+            if function is learn:
+                jax.block_until_ready(arguments[0].state.learning)
             spent[name] = spent.get(name, 0.0) + time.process_time() - began
             return result
 
@@ -141,7 +144,7 @@ def parts(turn: Turn, count: int) -> dict[str, float]:
 
     places = (
         (online.Environment, "step", "environment"),
-        (online, "_explore", "acting"),
+        (online, "explore", "acting"),
         (Guide, "propose", "proposing"),
         (Guide, "observe", "observing"),
         (Guide, "learn", "inverse dynamics updates"),
