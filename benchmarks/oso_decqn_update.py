@@ -10,7 +10,6 @@ import argparse
 import importlib.util
 import json
 import os
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.offline.presets import SCALES
+from benchmarks.measure import in_fresh_process, timed
 
 ROWS, MATMUL = 20_000, 1024
 
@@ -46,6 +46,9 @@ class Size:
         return 5 * sum(layers) - layers[0]
 
 
+PAPER = Size((512, 512, 512), 17)
+
+
 def arrays(size: Size) -> dict[str, np.ndarray]:
     """A made-up log: speed does not depend on what is learnt."""
     rng = np.random.default_rng(0)
@@ -62,7 +65,7 @@ def arrays(size: Size) -> dict[str, np.ndarray]:
 def jax_updates(size: Size, updates: int) -> Callable[[], None]:
     """Many updates in one dispatch, batches drawn inside; the training loop draws them on the host."""
     config = OsoDecqnConfig(hidden=size.hidden, ensemble=size.ensemble)
-    learner = OsoDecqn.create(Spec(size.state_dim, size.bins), config, jax.random.key(0))
+    learner = OsoDecqn.create(Spec(size.state_dim, size.bins), config, jax.random.key(0, impl="rbg"))
     data = Batch(**{name: jnp.asarray(a) for name, a in arrays(size).items()})
 
     def step(learner: OsoDecqn, key: jax.Array) -> tuple[OsoDecqn, dict[str, jax.Array]]:
@@ -78,7 +81,7 @@ def jax_updates(size: Size, updates: int) -> Callable[[], None]:
     held = [learner]
 
     def run() -> None:
-        held[0], loss = dispatch(held[0], jax.random.key(1))
+        held[0], loss = dispatch(held[0], jax.random.key(1, impl="rbg"))
         jax.block_until_ready(loss)
 
     return run
@@ -89,6 +92,33 @@ def matmuls(count: int) -> Callable[[], None]:
     a = jnp.asarray(np.random.default_rng(0).normal(size=(MATMUL, MATMUL)) / MATMUL**0.5, jnp.float32)
     loop = jax.jit(lambda x: jax.lax.scan(lambda y, _: (y @ a, None), x, None, length=count)[0])
     return lambda: jax.block_until_ready(loop(a))
+
+
+def batched_products(count: int) -> Callable[[], None]:
+    """The products that the update is made of: one per member, at the paper's size."""
+    x, w = (jnp.asarray(a) for a in batched_operands())
+    loop = jax.jit(lambda x, w: jax.lax.scan(lambda y, _: (y @ w, None), x, None, length=count)[0])
+    return lambda: jax.block_until_ready(loop(x, w))
+
+
+def torch_batched_products(count: int) -> Callable[[], None]:
+    """The same in PyTorch."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    x, w = (torch.from_numpy(a) for a in batched_operands())
+
+    def run() -> None:
+        y = x
+        for _ in range(count):
+            y = torch.bmm(y, w)
+
+    return run
+
+
+def batched_operands() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(PAPER.ensemble, PAPER.batch, 512)).astype(np.float32)
+    return x, (rng.normal(size=(PAPER.ensemble, 512, 512)) / 512**0.5).astype(np.float32)
 
 
 def torch_updates(size: Size, updates: int) -> Callable[[], None]:
@@ -159,33 +189,56 @@ def in_turns(contestants: dict[str, Callable[[], None]], repeats: int) -> dict[s
     return best
 
 
-def measure(repeats: int, updates: int) -> dict:
+def own_memory(size: Size) -> dict[str, float]:
+    """By how much networks, optimiser and updates raise the peak of a process, its log and JAX itself not counted."""
+    matmuls(1)()
+    _, _, raised = timed(lambda: jax_updates(size, 10)())
+    return {"megabytes": raised / 2**20}
+
+
+def all_sizes() -> dict[str, Size]:
     scale = SCALES["cpu"]
-    sizes = {
-        "paper": Size((512, 512, 512), 17),
+    return {
+        "paper": PAPER,
         "paper_78": Size((512, 512, 512), 78),
         "cpu": Size(scale.hidden, 11, scale.ensemble, scale.batch_size),
     }
+
+
+def measure(repeats: int, updates: int) -> dict:
+    sizes = all_sizes()
     multiplications = 4 * updates
     contestants = {f"jax/{name}": jax_updates(size, updates) for name, size in sizes.items()}
     contestants["matmul"] = matmuls(multiplications)
+    contestants["jax/products"] = batched_products(multiplications)
     torch_present = importlib.util.find_spec("torch") is not None
     if torch_present:
         import torch  # pyright: ignore[reportMissingImports]
 
         torch.set_num_threads(len(os.sched_getaffinity(0)))
+        contestants["torch/products"] = torch_batched_products(multiplications)
         contestants |= {f"torch/{name}": torch_updates(size, updates) for name, size in sizes.items()}
     best = in_turns(contestants, repeats)
     rate = multiplications * 2 * MATMUL**3 / best["matmul"]
+    product = multiplications * 2 * PAPER.ensemble * PAPER.batch * 512**2
     result: dict = {
         "threads": len(os.sched_getaffinity(0)),
         "matmul_gflops": rate / 1e9,
-        "milliseconds": {name: 1e3 * s / updates for name, s in best.items() if name != "matmul"},
+        "batched_product_gflops": {
+            name.removesuffix("/products"): product / s / 1e9 for name, s in best.items() if name.endswith("/products")
+        },
+        "milliseconds": {
+            name: 1e3 * s / updates
+            for name, s in best.items()
+            if name.removeprefix("jax/").removeprefix("torch/") in sizes
+        },
         "share_of_matmul_rate": {
             name: size.flops * updates / best[f"jax/{name}"] / rate for name, size in sizes.items()
         },
         "cost_78_over_17": best["jax/paper_78"] / best["jax/paper"],
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "own_memory_mb": {
+            name: in_fresh_process("benchmarks.oso_decqn_update", "--memory-of", name)["megabytes"] for name in sizes
+        },
     }
     if torch_present:
         result["speed_over_torch"] = {name: best[f"torch/{name}"] / best[f"jax/{name}"] for name in sizes}
@@ -198,5 +251,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--updates", type=int, default=10, help="updates per measurement")
+    parser.add_argument("--memory-of", choices=all_sizes(), help="nothing but the memory of one size")
     options = parser.parse_args()
-    print(json.dumps(measure(options.repeats, options.updates), indent=2))
+    memory_of = options.memory_of
+    result = own_memory(all_sizes()[memory_of]) if memory_of else measure(options.repeats, options.updates)
+    print(json.dumps(result, indent=2))
