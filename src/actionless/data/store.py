@@ -149,8 +149,13 @@ def cache_folder(files: list[Path], options: str) -> Path:
     """The cache folder of these files read with these options; a changed file or another version gets another."""
     stats = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = hashlib.sha256(json.dumps([__version__, stats, options]).encode()).hexdigest()[:20]
+    return default_cache() / "logs" / key
+
+
+def default_cache() -> Path:
+    """Where whatever can be made again is kept."""
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actionless"
-    return Path(os.environ.get("ACTIONLESS_CACHE", default)) / "logs" / key
+    return Path(os.environ.get("ACTIONLESS_CACHE", default))
 
 
 def default_memory_limit() -> int:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.networks import MLP
 from actionless.offline.presets import ScaleName
@@ -26,7 +26,8 @@ class IdmSpec:
     """What an inverse dynamics model must know of states, Δs and actions."""
 
     state_dim: int
-    delta_bins: int
+    delta_bins: int | None
+    """Bins of Δs; None where changes or next states are asked for in numbers, as analysis alone does."""
     action_dim: int
     action_bins: int | None = None
     """Choices in each action dimension; None where actions are continuous, in [-1, 1]."""
@@ -57,7 +58,7 @@ class Examples(NamedTuple):
     """What to learn from: normalised states, the bins of their Δs, and the actions that belong to them."""
 
     states: Float[Rows, "batch dim"]
-    deltas: Int[Rows, "batch dim"]
+    deltas: Real[Rows, "batch dim"]
     actions: Shaped[Rows, "batch actions"]
 
 
@@ -80,7 +81,9 @@ class ActionNetwork(eqx.Module):
         outputs = spec.action_dim * (spec.action_bins or 1)
         return cls(MLP.create((2 * spec.state_dim, *hidden, outputs), key), spec)
 
-    def act(self, states: Float[Array, "batch dim"], deltas: Int[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+    def act(
+        self, states: Float[Array, "batch dim"], deltas: Real[Array, "batch dim"]
+    ) -> Shaped[Array, "batch actions"]:
         """The action for each normalised state and the bins of its Δs."""
         if self.spec.action_bins is None:
             return self._squashed(states, deltas)
@@ -101,8 +104,10 @@ class ActionNetwork(eqx.Module):
         return self._outputs(states, deltas).reshape(len(states), -1, self.spec.action_dim)
 
     def _outputs(self, states: Array, deltas: Array) -> Float[Array, "batch outputs"]:
-        direction = deltas.astype(states.dtype) * (2 / (self.spec.delta_bins - 1)) - 1
-        return self.mlp(jnp.concatenate([states, direction], axis=1))
+        aim = deltas.astype(states.dtype)
+        if self.spec.delta_bins is not None:
+            aim = aim * (2 / (self.spec.delta_bins - 1)) - 1
+        return self.mlp(jnp.concatenate([states, aim], axis=1))
 
 
 class InverseDynamics(eqx.Module):
@@ -117,7 +122,9 @@ class InverseDynamics(eqx.Module):
         network = ActionNetwork.create(spec, config.hidden, key)
         return cls(network, Adam.create(network, config.learning_rate))
 
-    def act(self, states: Float[Array, "batch dim"], deltas: Int[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+    def act(
+        self, states: Float[Array, "batch dim"], deltas: Real[Array, "batch dim"]
+    ) -> Shaped[Array, "batch actions"]:
         """The action for each normalised state and the bins of its Δs."""
         return self.network.act(states, deltas)
 
