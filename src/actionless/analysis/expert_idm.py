@@ -1,0 +1,222 @@
+"""The expert inverse dynamics model: what action makes a state change as a policy asks, learnt from labelled data.
+
+It tells what a state policy is worth with (almost) no loss on the way to actions. For analysis alone: a guide learns
+its own model online, without labels.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Real, Shaped
+
+from actionless import __version__
+from actionless.data.log import Log
+from actionless.data.store import default_cache
+from actionless.discretise import Discretiser
+from actionless.errors import ActionlessError
+from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.offline import policy_files
+from actionless.offline.learner import Batch, Head
+from actionless.offline.presets import ScaleName
+from actionless.online.environments import Environment
+from actionless.online.translation import Choice, Choices, Limits, Translation, translation_to_json
+from actionless.runs.progress import ProgressDisplay
+from actionless.runs.trees import pack, unpack
+from actionless.training.prepared import Draw, HostBatches, Preparation, Split
+from actionless.updates import emptied, means, standing, updated
+
+Target = Literal["delta", "next_state", "difference"]
+"""What the model is asked for: Δs, s' or s' - s, the last two in normalised units."""
+
+TARGETS: dict[Head, Target] = {
+    "utilities": "delta",
+    "logits": "delta",
+    "next_state": "next_state",
+    "difference": "difference",
+}
+"""By what a state policy's network says."""
+
+HELD_OUT = 0.1
+"""Share of the labelled episodes that the action error is measured on."""
+
+_MEASURED_ROWS = 8192
+_UPDATES_PER_DISPATCH = 200
+
+
+@dataclass(frozen=True)
+class ExpertIdmConfig:
+    """How the expert learns."""
+
+    steps: int
+    hidden: tuple[int, ...]
+    batch_size: int
+    learning_rate: float = 1e-3
+
+
+EXPERT_IDM_SCALES: dict[ScaleName, ExpertIdmConfig] = {
+    "smoke": ExpertIdmConfig(steps=300, hidden=(32, 32), batch_size=64),
+    "cpu": ExpertIdmConfig(steps=20_000, hidden=(256, 256), batch_size=512),
+    "paper": ExpertIdmConfig(steps=500_000, hidden=(512, 512, 512), batch_size=512),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertIdm:
+    """A trained network, and how far it is off on labelled episodes that it has not seen."""
+
+    network: ActionNetwork
+    held_out_error: float | None
+    """Mean |a - I| over actions scaled to [-1, 1], or the share of wrong choices; None with one episode only."""
+
+
+def expert_idm(
+    labelled: Log,
+    task: Environment,
+    discretiser: Discretiser,
+    target: Target,
+    config: ExpertIdmConfig,
+    *,
+    seed: int = 0,
+    cache: Path | None = None,
+) -> ExpertIdm:
+    """The expert for what policies with this discretiser say: from the cache, or trained and put there.
+
+    Without `cache`, the cache of logs is used (ACTIONLESS_CACHE). One that is damaged is trained anew.
+    """
+    _check(labelled, task, discretiser)
+    spec = IdmSpec(
+        discretiser.dim, discretiser.bins if target == "delta" else None, task.spec.action_dim, task.spec.bins
+    )
+    key = _cache_key(labelled, task.translation, discretiser, target, config, seed)
+    folder = (default_cache() if cache is None else cache) / "expert-idm" / key
+    try:
+        return _stored(folder, spec, config)
+    except (ActionlessError, OSError):
+        expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
+    arrays, _ = pack(expert.network)
+    policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
+    return expert
+
+
+def normalised_actions(translation: Translation, actions: Real[np.ndarray, "n actions"]) -> Shaped[np.ndarray, "n _"]:
+    """The task's own actions as an agent gives them: the way back of a translation.
+
+    Logs of factorised actions hold the index of a level already.
+    """
+    if isinstance(translation, Limits):
+        low, high = translation.low.astype(np.float64), translation.high.astype(np.float64)
+        half = np.where(high > low, (high - low) / 2, 1.0)
+        # Noise on top of a policy may step over the limits, where the task clips.
+        return np.clip((actions - (high + low) / 2) / half, -1, 1).astype(np.float32)
+    start = translation.start if isinstance(translation, Choices | Choice) else 0
+    return (np.rint(actions) - start).astype(np.int32)
+
+
+def _check(labelled: Log, task: Environment, discretiser: Discretiser) -> None:
+    path = labelled.source.path
+    if labelled.actions is None:
+        raise ActionlessError(f"{path}: read without actions, which an expert learns from: read it with_actions=True")
+    if labelled.state_dim != discretiser.dim:
+        raise ActionlessError(
+            f"{path}: has {labelled.state_dim} state variables, the policy was trained on {discretiser.dim}: "
+            "give a labelled log of the same task"
+        )
+    if labelled.actions.shape[1] != task.spec.action_dim:
+        raise ActionlessError(
+            f"{path}: has {labelled.actions.shape[1]} numbers per action, '{task.name}' takes {task.spec.action_dim}: "
+            "give a labelled log of this task"
+        )
+    if task.spec.bins is not None:
+        choice = normalised_actions(task.translation, np.asarray(labelled.actions))
+        if choice.min() < 0 or choice.max() >= task.spec.bins:
+            raise ActionlessError(
+                f"{path}: has choices outside the {task.spec.bins} of '{task.name}': give a labelled log of this task"
+            )
+
+
+def _cache_key(
+    labelled: Log,
+    translation: Translation,
+    discretiser: Discretiser,
+    target: Target,
+    config: ExpertIdmConfig,
+    seed: int,
+) -> str:
+    about = [
+        __version__,
+        labelled.fingerprint,
+        translation_to_json(translation),
+        target,
+        dataclasses.asdict(config),
+        seed,
+    ]
+    digest = hashlib.sha256(json.dumps(about).encode())
+    # Where bins begin makes no difference to s' and s' - s: policies with other bins share these experts.
+    edges = [discretiser.edges] if target == "delta" else []
+    for array in (discretiser.normaliser.mean, discretiser.normaliser.scale, *edges):
+        digest.update(np.ascontiguousarray(array, np.float64).data)
+    return digest.hexdigest()[:20]
+
+
+def _stored(folder: Path, spec: IdmSpec, config: ExpertIdmConfig) -> ExpertIdm:
+    description, arrays = policy_files.read(folder)
+    template = ActionNetwork.create(spec, config.hidden, jax.random.key(0))
+    return ExpertIdm(unpack(template, arrays, {}, folder), description["held_out_error"])
+
+
+def _trained(
+    labelled: Log,
+    translation: Translation,
+    discretiser: Discretiser,
+    spec: IdmSpec,
+    target: Target,
+    config: ExpertIdmConfig,
+    seed: int,
+) -> ExpertIdm:
+    actions = normalised_actions(translation, np.asarray(labelled.actions)).astype(np.float32)
+    preparation = Preparation(dataclasses.replace(labelled, actions=actions), discretiser)
+    split = Split.by_episode(labelled, HELD_OUT, seed)
+    draw = Draw(len(split.training), config.batch_size, seed)
+    batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
+    sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
+    key = jax.random.key(seed, impl="rbg")
+    state = standing(
+        InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
+    )
+    with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
+        for step in range(0, config.steps, batches.capacity):
+            updates = min(batches.capacity, config.steps - step)
+            batch = IdmBatch(_examples(batches.of(step, updates), spec, target), None)
+            state = updated(state, batch, step, updates, key, config.batch_size)
+            display.show(step + updates, means(state))
+            state = emptied(state)
+    network = state.learner.network
+    return ExpertIdm(network, _held_out_error(network, preparation, split, target))
+
+
+def _examples(batch: Batch, spec: IdmSpec, target: Target) -> Examples:
+    assert batch.actions is not None
+    aims = {"delta": batch.deltas, "next_state": batch.next_states, "difference": batch.next_states - batch.states}
+    return Examples(
+        batch.states, aims[target], batch.actions if spec.action_bins is None else batch.actions.astype(jnp.int32)
+    )
+
+
+def _held_out_error(network: ActionNetwork, preparation: Preparation, split: Split, target: Target) -> float | None:
+    count = len(split.held_out)
+    if count == 0:
+        return None
+    rows = split.held_out[np.linspace(0, count - 1, min(count, _MEASURED_ROWS)).astype(int)]
+    states, aims, actions = _examples(preparation.many_rows(rows).on_device(), network.spec, target)
+    said: Any = _act(network, states, aims)
+    return float((jnp.abs(said - actions) if network.spec.action_bins is None else said != actions).mean())
+
+
+_act = jax.jit(ActionNetwork.act)

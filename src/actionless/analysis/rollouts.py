@@ -1,0 +1,187 @@
+"""A policy played in its task: a state policy through an expert inverse dynamics model, BC a by its own actions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Int8, Real, Shaped
+
+from actionless.analysis.expert_idm import (
+    EXPERT_IDM_SCALES,
+    TARGETS,
+    ExpertIdm,
+    expert_idm,
+    normalised_actions,
+)
+from actionless.analysis.scores import ReferenceScores, reference_scores
+from actionless.data.log import Log
+from actionless.discretise import Discretiser
+from actionless.errors import ActionlessError
+from actionless.guidance.idm import ActionNetwork
+from actionless.offline.presets import ScaleName
+from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.online.environments import Environment, make
+from actionless.online.translation import Levels
+from actionless.training.evaluation import MOST_STEPS, episode_seed
+
+_FACTORISED = "factorised DMC pickle"
+
+
+class Decision(NamedTuple):
+    """For each state a normalised action, and the Δs that it is meant to bring about, as labels."""
+
+    actions: Shaped[np.ndarray, "episodes actions"]
+    proposed: Int8[np.ndarray, "episodes dim"] | None
+
+
+Decide = Callable[[Real[np.ndarray, "episodes dim"]], Decision]
+
+
+class Rollouts(NamedTuple):
+    """What came of each episode."""
+
+    returns: Float[np.ndarray, " episodes"]
+    lengths: Int[np.ndarray, " episodes"]
+    delta_errors: Float[np.ndarray, "episodes dim"] | None
+    """Mean |Δs observed - Δs proposed| over the episode's steps, where Δs is proposed at all."""
+
+
+@dataclass(frozen=True)
+class EnvironmentFigures:
+    """What a policy is worth in a task."""
+
+    environment: str
+    rollouts: Rollouts
+    reference: ReferenceScores | None
+    state_names: tuple[str, ...]
+    idm_error: float | None
+    """Of the expert on labelled episodes that it has not seen, where there is one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values. `rollout_delta_error` is the paper's discrete difference error: the sum over dimensions."""
+        returns, errors = self.rollouts.returns, self.rollouts.delta_errors
+        mean = float(returns.mean())
+        by_name = None if errors is None else dict(zip(self.state_names, errors.mean(axis=0).tolist(), strict=True))
+        return {
+            "environment": self.environment,
+            "episodes": len(returns),
+            "episode_length": float(self.rollouts.lengths.mean()),
+            "return": mean,
+            "return_std": float(returns.std()),
+            "score": None if self.reference is None else self.reference.score(mean),
+            "rollout_delta_error": None if errors is None else float(errors.sum(axis=1).mean()),
+            "rollout_delta_errors": by_name,
+            "idm_error": self.idm_error,
+        }
+
+
+def evaluate_in_environment(
+    policy: Policy,
+    environment: str,
+    labelled: Log,
+    *,
+    scale: ScaleName = "cpu",
+    episodes: int = 10,
+    seed: int = 0,
+    cache: Path | None = None,
+) -> EnvironmentFigures:
+    """Play a policy in a task, side by side in so many episodes.
+
+        labelled = actionless.read("hopper_medium_expert-v2.hdf5", with_actions=True)
+        figures = evaluate_in_environment(policy, "Hopper-v5", labelled).to_dict()
+
+    The labelled log teaches the expert that finds the actions for a state policy's proposals; `scale` is the expert's.
+    The expert does not depend on `seed`, so that seeds of a method share it; the episodes do.
+    """
+    if episodes < 1:
+        raise ActionlessError(f"episodes={episodes}: choose at least 1")
+    tasks = [_task(environment, labelled) for _ in range(episodes)]
+    try:
+        names, dim = policy.state_names, tasks[0].spec.state_dim
+        if len(names) != dim:
+            raise ActionlessError(f"the policy was trained on {len(names)} variables, and {environment} has {dim}")
+        if isinstance(policy, ActionPolicy):
+            expert, discretiser, decide = None, None, _by_own_actions(policy, tasks[0])
+        else:
+            discretiser, target = policy.model.discretiser, TARGETS[policy.model.head]
+            expert = expert_idm(labelled, tasks[0], discretiser, target, EXPERT_IDM_SCALES[scale], cache=cache)
+            decide = _through_expert(policy, expert)
+        rollouts = roll_out(tasks, decide, [episode_seed(seed, -1 - i) for i in range(episodes)], discretiser)
+    finally:
+        for task in tasks:
+            task.close()
+    reference = reference_scores(environment, labelled)
+    return EnvironmentFigures(
+        environment, rollouts, reference, names, None if expert is None else expert.held_out_error
+    )
+
+
+def roll_out(
+    tasks: Sequence[Environment], decide: Decide, seeds: Sequence[int], discretiser: Discretiser | None
+) -> Rollouts:
+    """One episode in each task, side by side; a task whose episode is over is not stepped any more."""
+    states = np.stack([task.reset(seed) for task, seed in zip(tasks, seeds, strict=True)])
+    next_states, live = states.copy(), np.arange(len(tasks))
+    returns, lengths, errors = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64), np.zeros(states.shape)
+    while live.size:
+        if lengths.max() == MOST_STEPS:
+            raise ActionlessError(
+                f"{tasks[0].name}: an episode has no end after {MOST_STEPS:,} steps; register it with max_episode_steps"
+            )
+        # Of all states, live or not: one program is compiled, and a row more costs next to nothing.
+        actions, proposed = decide(states)
+        over = np.zeros(len(tasks), bool)
+        for i in live.tolist():
+            step = tasks[i].step(actions[i])
+            next_states[i], over[i] = step.state, step.terminated or step.truncated
+            returns[i] += step.reward
+        if discretiser is not None and proposed is not None:
+            errors[live] += np.abs(discretiser.delta(states[live], next_states[live]) - proposed[live])
+        lengths[live] += 1
+        states, live = next_states.copy(), live[~over[live]]
+    return Rollouts(returns, lengths, None if discretiser is None else errors / lengths[:, None])
+
+
+def _task(environment: str, labelled: Log) -> Environment:
+    """The task with the kind of actions that the labelled log has."""
+    if labelled.source.format == _FACTORISED and labelled.actions is not None:
+        return make(environment, bins=max(2, int(labelled.actions.max()) + 1))
+    task = make(environment, bins=2)
+    if not isinstance(task.translation, Levels):
+        return task  # it has choices of its own
+    task.close()
+    return make(environment)
+
+
+def _by_own_actions(policy: ActionPolicy, task: Environment) -> Decide:
+    lowest, highest = (-1, 1) if task.spec.bins is None else (0, task.spec.bins - 1)
+
+    def decide(states: Real[np.ndarray, "episodes dim"]) -> Decision:
+        actions = normalised_actions(task.translation, policy.act(states))
+        return Decision(np.clip(actions, lowest, highest), None)
+
+    return decide
+
+
+def _through_expert(policy: StatePolicy, expert: ExpertIdm) -> Decide:
+    model, discretiser = jax.tree.map(jnp.asarray, policy.model), policy.model.discretiser
+
+    def decide(states: Real[np.ndarray, "episodes dim"]) -> Decision:
+        z = discretiser.normaliser.normalise(states).astype(np.float32)
+        actions, index = _decided(model, expert.network, z)
+        return Decision(np.asarray(actions), discretiser.labels(np.asarray(index)))
+
+    return decide
+
+
+@jax.jit
+def _decided(
+    model: PolicyModel, network: ActionNetwork, z: Float[Array, "episodes dim"]
+) -> tuple[Shaped[Array, "episodes actions"], Int[Array, "episodes dim"]]:
+    index = model.index(z)
+    aim = index if TARGETS[model.head] == "delta" else model.network(z).mean(axis=0)
+    return network.act(z, aim), index
