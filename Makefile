@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo test test-slow test-peers lint format bench docs clean
 
 help:
 	@echo "make demo    set up, then look at a small bundled log"
@@ -30,6 +30,15 @@ test: .venv/dev
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -n 2 -m slow
 
+# rliable's dependencies break with pandas 3. Of this package the module under test needs NumPy and jaxtyping alone.
+.venv-peers/ready: Makefile
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check rliable==1.2.0 'pandas<3' 'jaxtyping>=0.3' 'pytest>=8.3'
+	touch $@
+
+test-peers: .venv-peers/ready
+	PYTHONPATH=src .venv-peers/bin/python -m pytest --noconftest -m peer tests/analysis/test_statistics.py
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -46,4 +55,4 @@ docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers site .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,168 @@
+"""What a handful of runs tells: means, interquartile means and how sure one can be of them.
+
+Scores are a matrix of runs × tasks, each task's runs its own. Intervals are percentiles of a bootstrap that draws
+runs anew within each task, never tasks: they speak of other seeds on the same tasks. The rules, ties and roundings
+are those of rliable, which a test compares with.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int, Real
+
+from actionless.errors import ActionlessError
+
+Aggregate = Literal["mean", "median", "iqm"]
+Value = Float[np.ndarray, "..."] | float
+"""A number, or where scores are curves one for each step."""
+
+RESAMPLES = 50_000
+_MOST_NUMBERS = 4_000_000  # drawn at once: 32 MB however many runs, tasks and steps there are
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its interval."""
+
+    value: Value
+    low: Value
+    high: Value
+
+
+def mean_and_error(scores: Real[np.ndarray, "runs *rest"]) -> tuple[Value, Value]:
+    """Mean over the runs and its standard error, which for a single run is NaN: one run says nothing of others."""
+    scores = _checked(scores)
+    runs = len(scores)
+    mean = scores.mean(axis=0)
+    if runs == 1:
+        return mean, mean * np.nan
+    return mean, scores.std(axis=0, ddof=1) / np.sqrt(runs)
+
+
+def aggregate(
+    scores: Real[np.ndarray, "runs tasks *steps"],
+    how: Aggregate = "iqm",
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """One number for all runs of all tasks, with its interval; for learning curves, one for each step.
+
+    `mean` and `median` are those of the tasks' means; `iqm` is the mean of the middle half of all runs of all tasks.
+    """
+    scores = _checked(scores)
+    _check_interval(confidence, resamples)
+    function = _AGGREGATES[how]
+    runs, tasks = scores.shape[:2]
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for count in _blocks(resamples, scores.size):
+        # A run is drawn with its whole curve.
+        chosen = rng.integers(runs, size=(count, runs, tasks))
+        drawn.append(function(scores[chosen, np.arange(tasks)]))
+    return _estimate(function(scores[None])[0], np.concatenate(drawn), confidence)
+
+
+def probability_of_improvement(
+    scores: Real[np.ndarray, "runs tasks"],
+    others: Real[np.ndarray, "other_runs _"],
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """How likely a run beats one of the others on the same task, averaged over tasks; a tie counts half."""
+    scores, others = _checked(scores), _checked(others)
+    _check_interval(confidence, resamples)
+    tasks = scores.shape[1]
+    if others.shape[1] != tasks:
+        raise ActionlessError(f"scores of {tasks} tasks beside scores of {others.shape[1]}: compare on the same tasks")
+    left, right = scores.T[:, :, None], others.T[:, None, :]
+    wins = (left > right) + 0.5 * (left == right)  # tasks × runs × other runs
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for count in _blocks(resamples, scores.size + others.size):
+        # How often each run is drawn is all that counts.
+        times = _times_drawn(rng, len(scores), (count, tasks))
+        times_other = _times_drawn(rng, len(others), (count, tasks))
+        won = np.einsum("bti,tij->btj", times, wins, optimize=True) * times_other
+        drawn.append(won.sum(axis=(1, 2)) / wins.size)
+    return _estimate(wins.mean(axis=(1, 2)).mean(), np.concatenate(drawn), confidence)
+
+
+def values_at(
+    steps: Int[np.ndarray, " steps"], measured_at: Int[np.ndarray, " rows"], values: Real[np.ndarray, " rows"]
+) -> Real[np.ndarray, " steps"]:
+    """A run's value at given steps: the last one measured until then, so that runs can be laid over each other."""
+    if (np.diff(measured_at) <= 0).any():
+        raise ActionlessError("the steps a run was measured at must rise: sort its rows, one for each step")
+    row = np.searchsorted(measured_at, steps, side="right") - 1
+    if len(measured_at) == 0 or (row < 0).any() or steps.max(initial=0) > measured_at[-1]:
+        measured = f"from step {measured_at[0]:,} to {measured_at[-1]:,}" if len(measured_at) else "at no step"
+        raise ActionlessError(
+            f"a run measured {measured} has no value at each step from {steps.min():,} to {steps.max():,}: "
+            "ask for steps that every run has reached"
+        )
+    return values[row]
+
+
+# Each takes resamples × runs × tasks × steps, and leaves resamples × steps.
+
+
+def _mean(scores: np.ndarray) -> np.ndarray:
+    return scores.mean(axis=1).mean(axis=1)
+
+
+def _median(scores: np.ndarray) -> np.ndarray:
+    return np.median(scores.mean(axis=1), axis=1)
+
+
+def _interquartile_mean(scores: np.ndarray) -> np.ndarray:
+    resamples, runs, tasks, *steps = scores.shape
+    pooled = np.sort(scores.reshape(resamples, runs * tasks, *steps), axis=1)
+    cut = runs * tasks // 4
+    return pooled[:, cut : runs * tasks - cut].mean(axis=1)
+
+
+_AGGREGATES: dict[Aggregate, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": _mean,
+    "median": _median,
+    "iqm": _interquartile_mean,
+}
+
+
+def _blocks(resamples: int, numbers: int) -> list[int]:
+    """How many resamples of so many numbers to draw at a time."""
+    most = max(1, _MOST_NUMBERS // numbers)
+    return [min(most, resamples - start) for start in range(0, resamples, most)]
+
+
+def _times_drawn(rng: np.random.Generator, runs: int, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.multinomial(runs, np.full(runs, 1 / runs), size=shape).astype(np.float64)
+
+
+def _estimate(value: Value, drawn: Float[np.ndarray, "resamples *steps"], confidence: float) -> Estimate:
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    return Estimate(value, low, high)
+
+
+def _checked(scores: np.ndarray) -> Float[np.ndarray, "..."]:
+    if scores.size == 0:
+        raise ActionlessError(f"scores of shape {scores.shape}: there must be a run, and a score for each of its tasks")
+    if not np.isfinite(scores).all():
+        place = np.argwhere(~np.isfinite(scores))[0].tolist()
+        raise ActionlessError(
+            f"scores: {scores[tuple(place)]} at {place} (run first); leave the run out, or find out why it failed"
+        )
+    return scores.astype(np.float64)
+
+
+def _check_interval(confidence: float, resamples: int) -> None:
+    if not 0 < confidence < 1:
+        raise ActionlessError(f"confidence={confidence}: choose a share between 0 and 1, such as 0.95")
+    if resamples < 1:
+        raise ActionlessError(f"resamples={resamples}: draw at least one, and {RESAMPLES:,} for a table")
