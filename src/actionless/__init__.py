@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from actionless.analysis.export import export
     from actionless.data.log import Log
     from actionless.data.read import read
     from actionless.discretise import Discretiser, Normaliser
@@ -28,6 +29,7 @@ __all__ = [
     "Normaliser",
     "StatePolicy",
     "__version__",
+    "export",
     "pretrain",
     "read",
     "record",
@@ -45,6 +47,7 @@ _HOME = {
     "Log": "actionless.data.log",
     "Normaliser": "actionless.discretise",
     "StatePolicy": "actionless.offline.state_policy",
+    "export": "actionless.analysis.export",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
     "record": "actionless.training.record",

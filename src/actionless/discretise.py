@@ -137,7 +137,7 @@ class Discretiser(eqx.Module):
         """Bin of each change, 0 (lowest) to bins - 1, as int8."""
         passed = [
             _passed(difference, edge, edge_is_above)
-            for edge, edge_is_above in zip(self.edges.T, _edge_is_above(self.edges).T, strict=True)
+            for edge, edge_is_above in zip(self.edges.T, at_edge_is_above(self.edges).T, strict=True)
         ]
         return functools.reduce(operator.add, passed)
 
@@ -176,7 +176,7 @@ def _passed(difference: Any, edge: Any, edge_is_above: Any) -> Any:
     return ((difference > limit) | (at_edge & _like(edge_is_above, at_edge))).astype(np.int8)
 
 
-def _edge_is_above(edges: Any) -> Any:
+def at_edge_is_above(edges: Any) -> Any:
     """Where a change exactly at the edge counts as above: negative edges, and the lower half of those at 0."""
     zero = edges == 0
     lower_half = zero.cumsum(axis=1) <= zero.sum(axis=1, keepdims=True) // 2

@@ -17,8 +17,11 @@ VERBS = {
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
     "train": "train an agent in a task, guided by a state policy or not",
+    "evaluate": "say whether a policy is any good, with a task or without",
+    "recommend": "say which way each variable should move from here",
     "record": "make a log of a task with an agent of our own",
     "resume": "go on with a run that stopped",
+    "export": "write a state policy as an ONNX file, for deployment",
     "convert": "write a log as Parquet, npz or a Minari data set",
 }
 

@@ -1,0 +1,210 @@
+"""A state policy as one ONNX file: normaliser, network and choice in a graph that runs without this package.
+
+The graph computes what `PolicyModel` does, in the same precision: states are normalised in float64, and everything
+after that is float32. Nodes are written one by one, so neither a tracer nor another framework is needed.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from actionless import __version__
+from actionless.discretise import at_edge_is_above
+from actionless.errors import ActionlessError, require_extra
+from actionless.files import disk_trouble, write_durably
+from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+
+if TYPE_CHECKING:
+    import onnx
+
+NO_PROPOSAL = -128
+"""Δs of a state that is not finite: no label of any number of bins, since a graph cannot raise an error."""
+
+# Of 2022: old enough for runtimes in the field, new enough for reductions whose axes are inputs.
+_OPSET, _IR_VERSION = 18, 8
+
+
+def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a state policy, or that of a run, to `FILE.onnx`; return where it is.
+
+    Input `state`: float64, batch × variables, in the log's own units. Outputs: `delta` (int8 labels), `probabilities`
+    (lowest bin first), `disagreement`, and `value` where the method learns values, as the methods of `StatePolicy`
+    give them. A state that is not finite has Δs -128 and NaN for everything else.
+    """
+    target = Path(out)
+    _check_target(target, overwrite)
+    require_extra("onnx", "onnx", "writing an ONNX file")
+    if isinstance(policy, ActionPolicy):
+        raise ActionlessError(
+            f"{policy.method} gives actions, and what is exported proposes Δs: "
+            "pre-train with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
+        )
+    model = onnx_model(policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy))
+    with disk_trouble(target, "make room or choose a folder that can be written"):
+        write_durably(target, model.SerializeToString())
+    return target
+
+
+def _check_target(target: Path, overwrite: bool) -> None:
+    if target.suffix.lower() != ".onnx":
+        raise ActionlessError(f"{target}: what can be written is FILE.onnx")
+    if not target.parent.is_dir():
+        raise ActionlessError(f"{target}: the folder {target.parent} does not exist; create it first")
+    if target.is_dir():
+        raise ActionlessError(f"{target}: a folder of this name is there, which is not replaced; choose another")
+    # A link that leads nowhere now may lead somewhere later.
+    if (target.exists() or target.is_symlink()) and not overwrite:
+        raise ActionlessError(f"{target}: exists already; choose another name, or replace it with --overwrite")
+
+
+def onnx_model(policy: StatePolicy) -> "onnx.ModelProto":
+    """The policy as a model in memory, described by its metadata."""
+    from onnx import TensorProto, checker, helper
+
+    graph = _Graph()
+    outputs = _write(graph, policy)
+    dim, bins = policy.model.discretiser.dim, policy.model.discretiser.bins
+    types = {
+        "delta": (TensorProto.INT8, ["batch", dim]),
+        "probabilities": (TensorProto.FLOAT, ["batch", dim, bins]),
+        "disagreement": (TensorProto.FLOAT, ["batch", dim]),
+        "value": (TensorProto.FLOAT, ["batch"]),
+    }
+    graph_proto = helper.make_graph(
+        graph.nodes,
+        "state_policy",
+        [helper.make_tensor_value_info("state", TensorProto.DOUBLE, ["batch", dim])],
+        [helper.make_tensor_value_info(name, *types[name]) for name in outputs],
+        graph.constants,
+    )
+    model = helper.make_model(
+        graph_proto,
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="actionless",
+        producer_version=__version__,
+    )
+    helper.set_model_props(model, _metadata(policy))
+    checker.check_model(model, full_check=True)
+    return model
+
+
+def _metadata(policy: StatePolicy) -> dict[str, str]:
+    labels = policy.model.discretiser.labels(np.arange(policy.model.discretiser.bins))
+    return {
+        "method": policy.method,
+        "state_names": json.dumps(policy.state_names, ensure_ascii=False),
+        "labels": json.dumps(labels.tolist()),
+        "fingerprint": policy.provenance.get("data", {}).get("fingerprint", ""),
+        "actionless_version": __version__,
+    }
+
+
+class _Graph:
+    """Nodes and constants as they come; a node goes by the name of its only output."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, value: np.ndarray | np.generic) -> str:
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(value, order="C"), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        from onnx import helper
+
+        name = f"{kind.lower()}_{len(self.nodes)}" if name is None else name
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        return name
+
+    def cast(self, value: str, kind: type[np.generic], name: str | None = None) -> str:
+        from onnx import helper
+
+        return self.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)), name=name)
+
+    def reduce(self, kind: str, value: str, axis: int, *, keepdims: bool = False) -> str:
+        return self.node(kind, value, self.constant(np.array([axis])), keepdims=int(keepdims))
+
+    def unsqueeze(self, value: str, axis: int) -> str:
+        return self.node("Unsqueeze", value, self.constant(np.array([axis])))
+
+
+def _write(graph: _Graph, policy: StatePolicy) -> list[str]:
+    """Every output of the policy; the names of those it has."""
+    model = policy.model
+    z = _normalised(graph, model)
+    scores = _scores(graph, model, z)
+    mean = graph.reduce("ReduceMean", scores, 0)
+    # 0 for a state that is finite and NaN for one that is not, whatever the layers between made of it.
+    taint = graph.reduce("ReduceSum", graph.node("Mul", z, graph.constant(np.float32(0))), 1, keepdims=True)
+
+    proposed = graph.node("ArgMax", mean, axis=1, keepdims=0)
+    lowest = model.discretiser.labels(np.array([0])).astype(np.int64)
+    labels = graph.node("Add", proposed, graph.constant(lowest))
+    no_proposal = graph.constant(np.int64(NO_PROPOSAL))
+    graph.cast(graph.node("Where", graph.node("IsNaN", taint), no_proposal, labels), np.int8, "delta")
+
+    likely = mean
+    if model.head in ("utilities", "logits"):
+        heated = graph.node("Div", mean, graph.constant(np.float32(model.temperature)))
+        likely = graph.node("Softmax", heated, axis=1)
+    by_variable = graph.node("Transpose", likely, perm=[0, 2, 1])
+    graph.node("Add", by_variable, graph.unsqueeze(taint, 2), name="probabilities")
+
+    agrees = graph.node("Equal", graph.node("ArgMax", scores, axis=2, keepdims=0), proposed)
+    differs = graph.cast(graph.node("Not", agrees), np.float32)
+    graph.node("Add", graph.reduce("ReduceMean", differs, 0), taint, name="disagreement")
+    if model.head != "utilities":
+        return ["delta", "probabilities", "disagreement"]
+
+    best = graph.reduce("ReduceMean", graph.reduce("ReduceMax", mean, 1), 1)
+    scaled = graph.node("Mul", best, graph.constant(np.float32(policy.value_scale)))
+    graph.node("Add", scaled, graph.node("Squeeze", taint, graph.constant(np.array([1]))), name="value")
+    return ["delta", "probabilities", "disagreement", "value"]
+
+
+def _normalised(graph: _Graph, model: PolicyModel) -> str:
+    """Batch × dim."""
+    normaliser = model.discretiser.normaliser
+    centred = graph.node("Sub", "state", graph.constant(normaliser.mean))
+    return graph.cast(graph.node("Div", centred, graph.constant(normaliser.scale)), np.float32)
+
+
+def _scores(graph: _Graph, model: PolicyModel, z: str) -> str:
+    """Members × batch × bins × dim, as `PolicyModel.scores` has them."""
+    dim, bins = model.discretiser.dim, model.discretiser.bins
+    outputs = _network(graph, model, z)
+    if model.head in ("utilities", "logits"):
+        # 0 keeps a size as it is.
+        return graph.node("Reshape", outputs, graph.constant(np.array([0, 0, bins, dim])))
+    change = graph.node("Sub", outputs, z) if model.head == "next_state" else outputs
+    index = graph.unsqueeze(_bin_index(graph, model, change), 2)
+    return graph.cast(graph.node("Equal", index, graph.constant(np.arange(bins)[:, None])), np.float32)
+
+
+def _network(graph: _Graph, model: PolicyModel, z: str) -> str:
+    """Members × batch × outputs: the members' weights are stacked, and the first product spreads the batch to each."""
+    x = z
+    layers = list(zip(model.network.weights, model.network.biases, strict=True))
+    for depth, (weight, bias) in enumerate(layers):
+        product = graph.node("MatMul", x, graph.constant(np.asarray(weight)))
+        x = graph.node("Add", product, graph.constant(np.asarray(bias)))
+        if depth < len(layers) - 1:
+            x = graph.node("Relu", x)
+    return x
+
+
+def _bin_index(graph: _Graph, model: PolicyModel, change: str) -> str:
+    """Members × batch × dim: how many edges a change has passed, as `Discretiser.index` counts them."""
+    edges = model.discretiser.edges.T.astype(np.float32)
+    change = graph.unsqueeze(change, 2)
+    above = graph.node("Greater", change, graph.constant(edges))
+    at_edge = graph.node("Equal", change, graph.constant(edges))
+    at_edge_above = graph.node("And", at_edge, graph.constant(at_edge_is_above(model.discretiser.edges).T))
+    return graph.reduce("ReduceSum", graph.cast(graph.node("Or", above, at_edge_above), np.int64), 2)
