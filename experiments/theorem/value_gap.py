@@ -1,0 +1,128 @@
+"""The paper's theorem on a problem with known optimal values: what k evenly spaced bins per coordinate cost.
+
+    python experiments/theorem/value_gap.py
+
+A state of M coordinates moves by s' = s + a + σε, where ε is standard normal and each coordinate of the mean increment
+a may be chosen in [-H/2, H/2]. The reward of a state is Φ(y / τ), y = Σ s_i / √M: it lies between 0 and 1 and rises in
+every coordinate. To push up as far as possible is therefore optimal, with all increments as with the centres of k bins,
+and y makes steps of mean u = √M H/2 or u (1 - 1/k). A normal averaged over a normal is a normal again, so both values
+are a sum: V(y) = Σ_t γ^t Φ((y + t u) / √(τ² + t σ²)).
+
+Writes value_gap.csv and value_gap.svg beside this file.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+DISCOUNT, NOISE, WIDTH = 0.9, 1.0, 1.0
+STEPS = 200  # 0.9^200 is 7e-10
+
+BASE = {"bins": 3, "dimensions": 11, "span": 0.05}
+SWEEPS = {
+    "bins": (1, 2, 3, 5, 9, 17, 33, 65, 129),
+    "dimensions": (1, 2, 4, 8, 16, 32, 64, 128),
+    "span": (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
+}
+SYMBOLS = {"bins": "k", "dimensions": "M", "span": "H"}
+
+_normal_cdf = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
+
+
+class Point(NamedTuple):
+    """One problem, its largest gap over all states, and the bound."""
+
+    varied: str
+    bins: int
+    dimensions: int
+    span: float
+    gap: float
+    bound: float
+
+
+def value(places: np.ndarray, drift: float) -> np.ndarray:
+    """The discounted reward from each y on, when every step has this mean."""
+    t = np.arange(STEPS)
+    reached = (places[:, None] + t * drift) / np.sqrt(WIDTH**2 + t * NOISE**2)
+    return (DISCOUNT**t * _normal_cdf(reached)).sum(axis=1)
+
+
+def best_drift(dimensions: int, span: float, bins: int | None = None) -> float:
+    """The largest mean step of y: with any increment, or with the centres of bins."""
+    return math.sqrt(dimensions) * span / 2 * (1 if bins is None else 1 - 1 / bins)
+
+
+def value_gap(bins: int, dimensions: int, span: float) -> float:
+    """The largest of V* - V_D* over all states; beyond these y both values are flat."""
+    drift = best_drift(dimensions, span)
+    places = np.linspace(-30 * (1 + drift), 10, 400)
+    return float((value(places, drift) - value(places, best_drift(dimensions, span, bins))).max())
+
+
+def bound(bins: int, dimensions: int, span: float) -> float:
+    """The part of the bound that has H√M/k: rewards span 1, and here no reward depends on the increment."""
+    return DISCOUNT / (4 * (1 - DISCOUNT) ** 2) / NOISE * span * math.sqrt(dimensions) / bins
+
+
+def points() -> Iterator[Point]:
+    """Each of k, M and H varied while the others stay."""
+    for varied, values in SWEEPS.items():
+        for value_ in values:
+            problem = BASE | {varied: value_}
+            yield Point(varied, **problem, gap=value_gap(**problem), bound=bound(**problem))
+
+
+def slope(rows: list[Point], of: Callable[[Point], float]) -> float:
+    """The exponent of a power law through these points."""
+    x = [math.log(getattr(row, row.varied)) for row in rows]
+    return float(np.polyfit(x, [math.log(of(row)) for row in rows], 1)[0])
+
+
+def draw(rows: list[Point], path: Path) -> None:
+    """Gap and bound against each of k, M and H, all axes logarithmic."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    # The same file from the same numbers, with its text as text.
+    matplotlib.rcParams.update({"svg.hashsalt": "value gap", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+    for axis, varied in zip(axes, SWEEPS, strict=True):
+        chosen = [row for row in rows if row.varied == varied]
+        x = [getattr(row, varied) for row in chosen]
+        axis.loglog(x, [row.bound for row in chosen], "--", color="grey", label="bound")
+        axis.loglog(x, [row.gap for row in chosen], "o-", color="teal", label="largest V* − V_D*")
+        fixed = ", ".join(f"{SYMBOLS[name]} = {BASE[name]}" for name in SWEEPS if name != varied)
+        axis.set(xlabel=SYMBOLS[varied], title=fixed)
+        axis.grid(alpha=0.3)
+        axis.minorticks_off()
+    axes[0].legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    """Compute, write, draw."""
+    rows = list(points())
+    here = Path(__file__).parent
+    with (here / "value_gap.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(Point._fields)
+        writer.writerows((*row[:4], f"{row.gap:.6g}", f"{row.bound:.6g}") for row in rows)
+    draw(rows, here / "value_gap.svg")
+    for varied in SWEEPS:
+        chosen = [row for row in rows if row.varied == varied]
+        ratios = [row.gap / row.bound for row in chosen]
+        print(
+            f"{SYMBOLS[varied]}: gap ~ {SYMBOLS[varied]}^{slope(chosen, lambda row: row.gap):.2f}, "
+            f"bound ~ {SYMBOLS[varied]}^{slope(chosen, lambda row: row.bound):.2f}, "
+            f"gap / bound from {min(ratios):.4f} to {max(ratios):.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

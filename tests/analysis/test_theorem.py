@@ -1,0 +1,55 @@
+"""The theorem's experiment: its closed form is what value iteration finds, and its trend that of the bound."""
+
+import importlib.util
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+_SCRIPT = Path(__file__).parents[2] / "experiments" / "theorem" / "value_gap.py"
+_spec = importlib.util.spec_from_file_location("value_gap", _SCRIPT)
+experiment = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(experiment)
+
+
+def optimal_values(increments, places):
+    """Value iteration over y with the best of these increments of every coordinate in every state."""
+    steps = increments.sum(axis=1) / math.sqrt(increments.shape[1])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(15)
+    grid = np.linspace(-25, 25, 301)
+    reward = experiment._normal_cdf(grid / experiment.WIDTH)
+    values = np.zeros_like(grid)
+    for _ in range(100):
+        reached = grid[:, None, None] + np.unique(steps)[None, :, None] + experiment.NOISE * nodes
+        ahead = np.interp(reached, grid, values) @ (weights / weights.sum())
+        values = reward + experiment.DISCOUNT * ahead.max(axis=1)
+    return np.interp(places, grid, values)
+
+
+@pytest.mark.parametrize("bins", [2, 3])
+def test_the_closed_form_is_what_value_iteration_finds(bins):
+    dimensions, span, places = 2, 1.0, np.linspace(-4, 4, 9)
+    edges = np.linspace(-span / 2, span / 2, bins + 1)
+    centres = np.array(list(itertools.product((edges[:-1] + edges[1:]) / 2, repeat=dimensions)))
+    anything = np.array(list(itertools.product(np.linspace(-span / 2, span / 2, 9), repeat=dimensions)))
+    restricted = experiment.value(places, experiment.best_drift(dimensions, span, bins))
+    free = experiment.value(places, experiment.best_drift(dimensions, span))
+    assert (free - restricted).max() > 0.5
+    np.testing.assert_allclose(optimal_values(centres, places), restricted, atol=0.02)
+    np.testing.assert_allclose(optimal_values(anything, places), free, atol=0.02)
+
+
+@pytest.mark.parametrize(("varied", "exponent"), [("bins", -1.0), ("dimensions", 0.5), ("span", 1.0)])
+def test_the_gap_follows_the_bound_while_increments_are_small_beside_the_noise(varied, exponent):
+    values = {"bins": (2, 4, 8, 16), "dimensions": (1, 4, 16), "span": (0.0125, 0.025, 0.05)}[varied]
+    gaps = [experiment.value_gap(**experiment.BASE | {varied: value}) for value in values]
+    measured = np.polyfit(np.log(values), np.log(gaps), 1)[0]
+    assert measured == pytest.approx(exponent, abs=0.03)
+
+
+def test_the_gap_never_passes_the_bound():
+    for bins, dimensions, span in itertools.product((1, 17), (1, 64), (0.05, 5.0)):
+        problem = {"bins": bins, "dimensions": dimensions, "span": span}
+        assert 0 < experiment.value_gap(**problem) <= experiment.bound(**problem)
