@@ -168,6 +168,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=500)
     asked = parser.parse_args()
     use_threads(1)
+    online._SECONDS_PER_DISPATCH = 0.0  # a turn ends where it is asked to
     length = WARM_UP + 1000 + (asked.repeats + 2) * asked.steps
     turns = {"unguided": ours(length, guided=False), "guided": ours(length, guided=True)}
     if importlib.util.find_spec("stable_baselines3"):

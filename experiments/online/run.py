@@ -3,8 +3,8 @@
     python experiments/online/run.py POLICIES RUNS [--only td3] [--workers 2]
 
 POLICIES holds the `pretrain` runs of the state policies, one per task (hopper, halfcheetah, walker2d, cheetah-run).
-Stop it at any time and call it again: finished runs are kept, a stopped one goes on. `table.py RUNS` makes the table
-and the curves.
+Stop it at any time and call it again: finished runs are kept, a stopped one goes on. `table.py RUNS PEER` makes the
+table and the curves.
 """
 
 import argparse

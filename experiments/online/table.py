@@ -29,7 +29,6 @@ class Curve(NamedTuple):
     seed: int
     steps: np.ndarray
     returns: np.ndarray
-    minutes: float
 
     @property
     def area(self) -> float:
@@ -45,8 +44,7 @@ def our_curves(runs: Path) -> Iterator[Curve]:
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         found = [(row["step"], row["eval/return"]) for row in rows if "eval/return" in row]
         steps, returns = map(np.array, zip(*found, strict=True))
-        minutes = json.loads(result.read_text())["seconds"] / 60
-        yield Curve(agent, "-".join(task), way, int(seed), steps, returns, minutes)
+        yield Curve(agent, "-".join(task), way, int(seed), steps, returns)
 
 
 def peer_curves(folder: Path) -> Iterator[Curve]:
@@ -56,8 +54,7 @@ def peer_curves(folder: Path) -> Iterator[Curve]:
         with file.open() as opened:
             rows = list(csv.DictReader(opened))
         steps, returns = (np.array([float(row[name]) for row in rows]) for name in ("step", "return"))
-        minutes = float(rows[-1]["seconds"]) / 60
-        yield Curve(agent, "-".join(task), "stable-baselines3", int(seed), steps.astype(int), returns, minutes)
+        yield Curve(agent, "-".join(task), "stable-baselines3", int(seed), steps.astype(int), returns)
 
 
 def steps_to(curve: Curve, score: float) -> int | None:
@@ -84,7 +81,6 @@ def table(curves: Sequence[Curve]) -> list[dict[str, object]]:
                 "best": round(float(curve.returns.max()), 1),
                 "unguided_final": round(score, 1),
                 "steps_to_unguided_final": steps_to(curve, score) or "",
-                "minutes": round(curve.minutes, 1),
             }
         )
     return rows

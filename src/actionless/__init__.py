@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from actionless.analysis.export import export
     from actionless.data.log import Log
+    from actionless.data.options import ReadOptions
     from actionless.data.read import read
     from actionless.discretise import Discretiser, Normaliser
     from actionless.errors import ActionlessError
-    from actionless.guidance.guide import Guide
+    from actionless.guidance.guide import Guide, GuideConfig
+    from actionless.guidance.idm import IdmConfig
+    from actionless.guidance.switch import Fixed, PaperSchedule
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
+    from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
+    from actionless.training.options import LearnerOptions, LoopOptions
     from actionless.training.pretrain import pretrain
     from actionless.training.record import record
     from actionless.training.resume import resume
@@ -22,11 +27,21 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionPolicy",
     "ActionlessError",
+    "AgentOptions",
     "AgentPolicy",
     "Discretiser",
+    "Fixed",
     "Guide",
+    "GuideConfig",
+    "GuideOptions",
+    "IdmConfig",
+    "LearnerOptions",
     "Log",
+    "LoopOptions",
     "Normaliser",
+    "OnlineLoopOptions",
+    "PaperSchedule",
+    "ReadOptions",
     "StatePolicy",
     "__version__",
     "export",
@@ -41,11 +56,21 @@ __all__ = [
 _HOME = {
     "ActionPolicy": "actionless.offline.state_policy",
     "ActionlessError": "actionless.errors",
+    "AgentOptions": "actionless.training.online_options",
     "AgentPolicy": "actionless.online.agent_policy",
     "Discretiser": "actionless.discretise",
+    "Fixed": "actionless.guidance.switch",
     "Guide": "actionless.guidance.guide",
+    "GuideConfig": "actionless.guidance.guide",
+    "GuideOptions": "actionless.training.online_options",
+    "IdmConfig": "actionless.guidance.idm",
+    "LearnerOptions": "actionless.training.options",
     "Log": "actionless.data.log",
+    "LoopOptions": "actionless.training.options",
     "Normaliser": "actionless.discretise",
+    "OnlineLoopOptions": "actionless.training.online_options",
+    "PaperSchedule": "actionless.guidance.switch",
+    "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",
     "export": "actionless.analysis.export",
     "pretrain": "actionless.training.pretrain",

@@ -33,6 +33,28 @@ class Forgetful(Point):
         return super().reset(seed=Forgetful.drawn)
 
 
+class Mixed(Point):
+    """Begins with less precise numbers than it goes on with, against what its space says."""
+
+    def reset(self, *, seed=None, options=None):
+        state, about = super().reset(seed=seed)
+        return state.astype(np.float32), about
+
+
+class Broken(Point):
+    """Raises in its third step."""
+
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 3:
+            raise KeyError("valve")
+        return super().step(action)
+
+
+gymnasium.register("Mixed-v0", Mixed, max_episode_steps=15)
+gymnasium.register("Broken-v0", Broken, max_episode_steps=15)
 gymnasium.register("Point-v0", Point, max_episode_steps=15)
 gymnasium.register("Forgetful-v0", Forgetful, max_episode_steps=15)
 

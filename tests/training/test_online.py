@@ -15,10 +15,10 @@ from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
-from actionless.training import online
+from actionless.training import online, online_options
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online import OnlineTask
-from actionless.training.online_options import GuideOptions, OnlineLoopOptions
+from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
 from actionless.training.train import train
 
 TASK = "point_task:Point-v0"
@@ -68,7 +68,7 @@ def interrupt_at(monkeypatch, step):
 def test_ends_the_same_when_stopped_within_an_episode(tmp_path, policy, monkeypatch, agent, guided):
     options = {"agent": agent, "guide": policy if guided else None}
     run(tmp_path / "undisturbed", **options)
-    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 1e-9)  # one cycle per dispatch
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)  # one cycle per dispatch
     with monkeypatch.context() as patched:
         interrupt_at(patched, 68)
         with pytest.raises(KeyboardInterrupt):
@@ -79,6 +79,56 @@ def test_ends_the_same_when_stopped_within_an_episode(tmp_path, policy, monkeypa
     states = np.random.default_rng(0).normal(size=(5, 2))
     expected = actionless.AgentPolicy.load(tmp_path / "undisturbed").act(states)
     np.testing.assert_array_equal(agent_again.act(states), expected)
+
+
+@pytest.mark.parametrize("step", [8, 40, 80])
+def test_ends_the_same_when_stopped_in_the_warm_up_and_at_an_evaluation(tmp_path, policy, monkeypatch, step):
+    """With a replay that is smaller than the run, so that it wraps around."""
+    monkeypatch.setattr(online_options, "REPLAY_LIMIT", 50)
+    run(tmp_path / "undisturbed", guide=policy)
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, step)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "stopped", guide=policy)
+    actionless.resume(tmp_path / "stopped")
+    assert len(last_checkpoint(tmp_path / "stopped")[".replay.rewards"]) == 50
+    assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
+
+
+def test_a_task_of_mixed_precision_can_be_gone_on_with(tmp_path, monkeypatch):
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", "point_task:Mixed-v0")
+    assert actionless.resume(tmp_path / "run").agent == "td3"
+
+
+def test_a_task_that_raises_is_named_with_the_place(tmp_path):
+    with pytest.raises(
+        ActionlessError, match=r"the task raised KeyError \('valve'\) at step 3 .*'point_task:Broken-v0'"
+    ):
+        run(tmp_path / "run", "point_task:Broken-v0")
+
+
+def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
+    with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start anew with a smaller"):
+        run(tmp_path / "run", learner=AgentOptions(learning_rate=1e30))
+
+
+def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
+    data = save(point_log(), tmp_path / "point.npz")
+    actionless.pretrain(data, tmp_path / "policy", scale="smoke", steps=20)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 40)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", guide=tmp_path / "policy")
+    with pytest.raises(ActionlessError, match="its guide, or the guide's log, is not the one it began with"):
+        actionless.resume(tmp_path / "run", log=point_log(seed=1))
+    actionless.pretrain(data, tmp_path / "policy", scale="smoke", steps=20, seed=1, overwrite=True)
+    with pytest.raises(ActionlessError, match="its guide, or the guide's log, is not the one it began with"):
+        actionless.resume(tmp_path / "run")
 
 
 def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
@@ -119,6 +169,11 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
     assert rows[-1].keys() >= {"guide/realised", "guide/reward", "guide/own_reward", "episode/return"}
 
 
+def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):
+    with pytest.raises(ActionlessError, match=r"beta=0\.5 and a schedule: give one of them"):
+        run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5), schedule=lambda step: 0.1)
+
+
 def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
     counts = []
     updated = online.updated
@@ -140,11 +195,12 @@ def test_the_first_actions_are_random_and_within_limits(tmp_path):
 
 
 def test_a_task_that_does_not_repeat_itself_starts_a_new_episode_and_says_so(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 1e-9)
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 68)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path / "run", "point_task:Forgetful-v0")
+    assert "cannot be restored" not in caplog.text
     actionless.resume(tmp_path / "run")
     assert "point_task:Forgetful-v0: the episode cannot be restored" in caplog.text
     arrays = last_checkpoint(tmp_path / "run")
@@ -178,6 +234,14 @@ def test_a_policy_of_another_task_is_refused(tmp_path):
 
 
 def test_a_log_that_is_gone_is_named_with_the_way_out(tmp_path):
+    data = save(point_log(), tmp_path / "point.npz")
+    actionless.pretrain(data, tmp_path / "policy", scale="smoke", steps=20)
+    data.unlink()
+    with pytest.raises(ActionlessError, match=r"the guide's log cannot be read \(.*point.npz.*--no-bootstrap"):
+        run(tmp_path / "run", guide=tmp_path / "policy")
+
+
+def test_a_log_from_python_must_be_given_again(tmp_path):
     actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
     with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
         run(tmp_path / "run", guide=tmp_path / "policy")

@@ -105,7 +105,7 @@ class Guide:
             next_state, reward, terminated, truncated, _ = environment.step(action)
             guide.observe(state, action, reward, next_state, step)
             agent.learn(state, action, reward, next_state, terminated)
-            if step % guide.config.idm.every == 0:
+            if (step + 1) % guide.config.idm.every == 0:
                 guide.learn(step, 1, agent.best_actions)  # a function from a batch of states to their actions
             state = environment.reset()[0] if terminated or truncated else next_state
     """

@@ -20,6 +20,7 @@ from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline import policy_files
 from actionless.offline.learner import Head, OfflineLearner, Spec, by_bin
+from actionless.offline.recommendation import Recommendation
 
 MOST_ROWS = 4096
 
@@ -58,6 +59,15 @@ class PolicyModel(eqx.Module):
         scores = self.scores(z)
         proposed = scores.mean(axis=0).argmax(axis=1)
         return (scores.argmax(axis=2) != proposed[None]).astype(scores.dtype).mean(axis=0)
+
+    def outlook(self, z: Float[Array, "batch dim"]) -> Float[Array, "batch figures dim"]:
+        """All that a recommendation needs: proposed bin, its probability, disagreement, the mean score of each bin.
+
+        One program computes the scores they share only once.
+        """
+        index = self.index(z).astype(z.dtype)
+        figures = jnp.stack([index, self.probabilities(z).max(axis=2), self.disagreement(z)], axis=1)
+        return jnp.concatenate([figures, self.scores(z).mean(axis=0)], axis=1)
 
     def best_value(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
         """The ensemble's mean Q of the proposed Δs."""
@@ -111,6 +121,28 @@ class StatePolicy:
             )
         return np.asarray(self._compute(_value, states, index) * np.float32(self.value_scale))
 
+    def recommend(
+        self,
+        states: Real[np.ndarray, "*batch dim"],
+        next_states: Real[np.ndarray, "*batch dim"] | None = None,
+    ) -> Recommendation:
+        """Which way each variable should move, how sure that is, and for learners of values what it gains.
+
+        Where it is known what happened next, `next_states` adds the gain over that.
+        """
+        index, probability, disagreement, *scores = np.moveaxis(self._compute(_outlook, states), -2, 0)
+        utilities = np.stack(scores) * (self.value_scale / len(self.state_names))
+        happened = None if next_states is None else self.model.discretiser.delta(states, next_states)
+        return Recommendation.of(
+            self.state_names,
+            self.model.discretiser,
+            index.astype(np.int32),
+            probability,
+            disagreement,
+            contributions=utilities if self.model.head == "utilities" else None,
+            happened=happened,
+        )
+
     def save(self, directory: str | Path) -> None:
         """Write the policy so that it loads without the log."""
         discretiser = self.model.discretiser
@@ -131,12 +163,7 @@ class StatePolicy:
     @classmethod
     def load(cls, directory: str | Path) -> "StatePolicy":
         """The policy that was saved there, or that a run directory holds."""
-        description, arrays = policy_files.read(Path(directory))
-        if description["kind"] != "state":
-            raise ActionlessError(
-                f"{directory}: holds a policy of {description['method']}, which is no state policy: "
-                "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
-            )
+        description, arrays = read_state_policy(directory)
         discretiser = Discretiser(
             _normaliser(arrays), arrays["discretiser.edges"], arrays["discretiser.representatives"]
         )
@@ -191,6 +218,17 @@ class ActionPolicy:
 Policy = StatePolicy | ActionPolicy
 
 
+def read_state_policy(directory: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What a state policy's files say, with nothing put on a device yet."""
+    description, arrays = policy_files.read(Path(directory))
+    if description["kind"] != "state":
+        raise ActionlessError(
+            f"{directory}: holds a policy of {description['method']}, which is no state policy: "
+            "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
+        )
+    return description, arrays
+
+
 def policy_of(
     learner: OfflineLearner,
     discretiser: Discretiser,
@@ -210,6 +248,7 @@ def policy_of(
 _index = eqx.filter_jit(PolicyModel.index)
 _probabilities = eqx.filter_jit(PolicyModel.probabilities)
 _disagreement = eqx.filter_jit(PolicyModel.disagreement)
+_outlook = eqx.filter_jit(PolicyModel.outlook)
 _best_value = eqx.filter_jit(PolicyModel.best_value)
 _value = eqx.filter_jit(PolicyModel.value)
 _mean_output = eqx.filter_jit(lambda network, z: network(z).mean(axis=0))

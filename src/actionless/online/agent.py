@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 Metrics = dict[str, Float[Array, ""]]
 
@@ -74,3 +76,13 @@ class Agent(eqx.Module):
     @abc.abstractmethod
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Agent", Metrics]:
         """The agent after one update, and scalar metrics with `loss` among them."""
+
+
+def best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
+    """What an agent does where nothing is to be learnt, in NumPy."""
+    return np.asarray(_act(behaviour, states.astype(np.float32)))
+
+
+@jax.jit
+def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
+    return behaviour.act(states)

@@ -8,11 +8,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Real, Shaped
+from jaxtyping import Real, Shaped
 
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
-from actionless.online.agent import Agent, Behaviour, Spec
+from actionless.online.agent import Agent, Behaviour, Spec, best_actions
 from actionless.online.environments import Environment
 from actionless.online.presets import AgentConfig, AgentName, create_agent, stored_config
 from actionless.online.translation import Translation, translation_from_json, translation_to_json
@@ -53,9 +53,8 @@ class AgentPolicy:
             raise ActionlessError(
                 f"states of shape {states.shape}: the agent was trained on {self.spec.state_dim} numbers per state"
             )
-        rows = states.reshape(-1, self.spec.state_dim).astype(np.float32)
-        actions = np.asarray(_act(self.behaviour, rows)).reshape(*states.shape[:-1], self.spec.action_dim)
-        return self.translation(actions)
+        actions = best_actions(self.behaviour, states.reshape(-1, self.spec.state_dim))
+        return self.translation(actions.reshape(*states.shape[:-1], self.spec.action_dim))
 
     def save(self, directory: str | Path) -> None:
         """Write the agent so that it loads without the task."""
@@ -93,8 +92,3 @@ class AgentPolicy:
             translation=translation_from_json(description["translation"]),
             provenance=description["provenance"],
         )
-
-
-@jax.jit
-def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
-    return behaviour.act(states)

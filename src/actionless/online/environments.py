@@ -54,7 +54,8 @@ def make(name: str, *, bins: int | None = None) -> "Environment":
 class Environment:
     """A task that takes normalised actions: numbers in [-1, 1], or the index of a level in each dimension.
 
-    States keep the task's own type of number. Each `reset` starts an episode with a seed of its own, below 2³².
+    States have the type of number of the task's observation space. Each `reset` starts an episode with a seed of its
+    own, below 2³².
     """
 
     name: str
@@ -69,6 +70,7 @@ class Environment:
         self._task = task
         self._keys = _observation_keys(name, task.observation_space)
         self._shape = (spaces.flatdim(task.observation_space),)
+        self._number = _number_type(task.observation_space)
         action_dim, choices, self.translation = _action_translation(name, task.action_space, bins)
         self.spec = Spec(self._shape[0], action_dim, choices)
         self.time_limit = task.spec.max_episode_steps if task.spec else None
@@ -77,13 +79,19 @@ class Environment:
     def reset(self, seed: int) -> State:
         """The first state of the episode with that seed."""
         self._seed, self._steps = seed, 0
-        observation, _ = self._task.reset(seed=seed)
+        try:
+            observation, _ = self._task.reset(seed=seed)
+        except Exception as error:
+            raise self._raised(error) from error
         return self._state(observation)
 
     def step(self, action: Action) -> Step:
         """What follows from an action. After a terminated or truncated step comes `reset`."""
-        observation, reward, terminated, truncated, _ = self._task.step(self.translation(action))
         self._steps += 1
+        try:
+            observation, reward, terminated, truncated, _ = self._task.step(self.translation(action))
+        except Exception as error:
+            raise self._raised(error) from error
         reward = float(reward)
         if not math.isfinite(reward):
             raise ActionlessError(f"the reward is {reward} {self._place()}: check the task, or its reward wrapper")
@@ -96,9 +104,9 @@ class Environment:
     def _state(self, observation: Any) -> State:
         if self._keys is None:
             # A copy: some tasks hand out the array that their next step overwrites.
-            state = np.array(observation)
+            state = np.array(observation, self._number)
         else:
-            state = np.concatenate([np.ravel(observation[key]) for key in self._keys])
+            state = np.concatenate([np.ravel(observation[key]) for key in self._keys], dtype=self._number)
         if state.shape != self._shape:
             raise ActionlessError(
                 f"the observation has shape {state.shape} {self._place()}, where the task's observation space has "
@@ -108,6 +116,14 @@ class Environment:
             at = int(np.argmin(np.isfinite(state)))
             raise ActionlessError(f"dimension {at} of the observation is {state[at]} {self._place()}: check the task")
         return state
+
+    def _raised(self, error: Exception) -> ActionlessError:
+        if isinstance(error, ActionlessError):
+            return error
+        return ActionlessError(
+            f"the task raised {type(error).__name__} ({first_line(error)}) {self._place()}: mend the task; "
+            "called from Python, it shows where"
+        )
 
     def _place(self) -> str:
         return f"at step {self._steps} of an episode of '{self.name}' (seed {self._seed})"
@@ -125,8 +141,10 @@ def _gymnasium_task(name: str) -> gymnasium.Env:
     with _without_notices_on_models():
         try:
             return gymnasium.make(task, disable_env_checker=True)
-        except (gymnasium.error.Error, ImportError) as error:
-            raise ActionlessError(f"task '{name}' cannot be made: {first_line(error)}") from error
+        except Exception as error:
+            raise ActionlessError(
+                f"task '{name}' cannot be made: {type(error).__name__}: {first_line(error)}"
+            ) from error
 
 
 def _import_tasks(module: str, name: str) -> None:
@@ -163,6 +181,12 @@ def _without_notices_on_models() -> Iterator[None]:
             yield
         finally:
             mujoco.set_mju_user_warning(usual)
+
+
+def _number_type(space: spaces.Space) -> np.dtype:
+    """Of the whole observation: a task may differ in it between `reset` and `step`, a checkpoint must not."""
+    parts = space.values() if isinstance(space, spaces.Dict) else [space]
+    return np.result_type(*(part.dtype for part in parts if part.dtype is not None))
 
 
 def _observation_keys(name: str, space: spaces.Space) -> list[str] | None:

@@ -26,6 +26,14 @@ State = TypeVar("State")
 _log = logging.getLogger("actionless")
 
 
+class DivergedError(Exception):
+    """What was learnt is not finite: raised by a task that meets it between two rows of metrics."""
+
+    def __init__(self, what: str, step: int):
+        super().__init__(what)
+        self.step = step
+
+
 @dataclass(frozen=True)
 class Advance(Generic[State]):
     """What one dispatch led to.
@@ -94,7 +102,10 @@ def drive(
         stop = stack.enter_context(StopRequest())
         while step < task.steps:
             before = logged
-            ahead = task.advance(state, step)
+            try:
+                ahead = task.advance(state, step)
+            except DivergedError as bad:
+                raise _diverged(run, checkpoints, f"{bad} is not finite", before, bad.step + 1) from None
             now = time.perf_counter()
             _require_finite(ahead.metrics, run, checkpoints, before, ahead.step)
             if ahead.metrics:

@@ -1,18 +1,15 @@
 """What an agent is worth in its task: whole episodes of its best actions, no exploration, no guide."""
 
-from collections.abc import Callable
-
 import numpy as np
-from jaxtyping import Float, Real, Shaped
+from jaxtyping import Float
 
 from actionless.errors import ActionlessError
+from actionless.guidance.guide import Act
 from actionless.online.environments import Environment
 from actionless.randomness import generator
 
 MOST_STEPS = 100_000
 """Of one episode: a task without an end would never be evaluated."""
-
-Act = Callable[[Real[np.ndarray, "batch dim"]], Shaped[np.ndarray, "batch actions"]]
 
 
 def episode_seed(seed: int, number: int) -> int:

@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.guidance.guide import Guide
-from actionless.online.agent import Behaviour, Spec, Transitions
+from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
 from actionless.online.presets import create_agent
 from actionless.online.replay import Replay
 from actionless.randomness import generator
-from actionless.runs.engine import Advance, Task
+from actionless.runs.engine import Advance, DivergedError, Task
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online_options import OnlineConfig
 from actionless.updates import Standing, emptied, means, standing, updated
@@ -75,24 +75,17 @@ class OnlineTask(Task[OnlineState]):
         keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
         self._initial_key, self._update_key, self._explore_key = keys
         self._in_step_with: int | None = None
-        """The step that simulator and guide stand at: at a resumed run's first dispatch they stand nowhere."""
+        """The step that simulator and guide stand at: a run that is gone on with has to bring them to its own."""
         self.snapshots: Path | None = None
         """Where the agent is saved at each evaluation."""
-
-    @property
-    def memory(self) -> int:
-        """Bytes of the replay, of the guide's own, and of the log it reads."""
-        spec, log = self._environment.spec, None if self._guide is None else self._guide.log
-        row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
-        resident = 0 if log is None or log.memory_mapped else log.states.nbytes + log.next_states.nbytes
-        return self.config.replay_size * row * (1 if self._guide is None else 2) + resident
 
     def begin(self) -> OnlineState:
         """An agent that has learnt nothing, at the start of its first episode."""
         config, spec = self.config, self._environment.spec
         agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
-        replay = Replay.create(min(config.replay_size, config.steps), spec)
+        replay = Replay.create(config.replay_size, spec)
         example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
+        self._in_step_with = 0
         return OnlineState(
             standing=standing(agent, example, self._update_key),
             exploration=agent.exploration(),
@@ -101,6 +94,11 @@ class OnlineTask(Task[OnlineState]):
             episode=Episode(0, 0, 0.0, self._environment.reset(episode_seed(self._seed, 0))),
             finished=Finished(0, 0.0, 0),
         )
+
+    def close(self) -> None:
+        """Give up the simulators."""
+        self._environment.close()
+        self._evaluation.close()
 
     def advance(self, state: OnlineState, step: int) -> Advance[OnlineState]:
         """About a second's worth of steps, up to the next row of metrics at most."""
@@ -150,6 +148,8 @@ class OnlineTask(Task[OnlineState]):
                 behaviour, episode.state.astype(np.float32), exploration, self._explore_key, step
             )
             action = np.asarray(chosen)
+            if not np.isfinite(action).all():
+                raise DivergedError("the agent's action", step)
         after = self._environment.step(action)
         over = after.terminated or after.truncated
         state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over)
@@ -235,13 +235,3 @@ def explore(
 ) -> tuple[Shaped[Array, " actions"], Any]:
     """What an agent does at a step to learn from it, and what its exploration then remembers."""
     return behaviour.explore(state, memory, jax.random.fold_in(key, step))
-
-
-@jax.jit
-def _act(behaviour: Behaviour, states: Float[Array, "batch dim"]) -> Shaped[Array, "batch actions"]:
-    return behaviour.act(states)
-
-
-def best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
-    """What an agent does where nothing is to be learnt."""
-    return np.asarray(_act(behaviour, states.astype(np.float32)))

@@ -42,7 +42,7 @@ class GuideOptions:
     beta: float | None = None
     """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
     bootstrap: bool = True
-    """Let the inverse dynamics model learn from the log's states too."""
+    """Let the inverse dynamics model learn from the log's states too; `--no-bootstrap` leaves them out."""
     idm_hidden: tuple[int, ...] | None = None
     """Sizes of its hidden layers."""
     idm_learning_rate: float | None = None

@@ -18,6 +18,7 @@ from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
 from actionless.offline.presets import ScaleName
+from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.presets import AgentName
@@ -28,7 +29,7 @@ from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.sinks import read_rows
 from actionless.training import evaluation
-from actionless.training.online import best_actions, explore, random_action
+from actionless.training.online import explore, random_action
 from actionless.training.online_options import (
     OnlineConfig,
     OnlineLoopOptions,
@@ -176,6 +177,13 @@ def _recorded(
     seeds = partial(_episode_seed, seed, level)
     if trained is not None:
         best = expert_step(trained.evaluations)
+        if level == "expert" and trained.evaluations[best] <= random_return:
+            _log.warning(
+                "the agent never became better than random actions (a return of %.4g at best, %.4g by chance): "
+                "this is no expert; train longer (--train-steps) in another --run",
+                trained.evaluations[best],
+                random_return,
+            )
         metadata["expert_return"] = _reference(task, partial(best_actions, trained.snapshot(best).behaviour), seed)
         metadata |= {"agent": trained.config.agent, "train_steps": trained.config.steps}
         if level != "random":

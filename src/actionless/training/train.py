@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
 from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import ScaleName
-from actionless.offline.state_policy import StatePolicy
+from actionless.offline.state_policy import StatePolicy, read_state_policy
+from actionless.online.agent import Spec
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.presets import AgentName
@@ -22,9 +24,11 @@ from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
+from actionless.training.evaluation import episode_seed
 from actionless.training.online import OnlineTask
 from actionless.training.online_options import (
     AgentOptions,
+    GuidanceConfig,
     GuideOptions,
     OnlineConfig,
     OnlineLoopOptions,
@@ -113,26 +117,20 @@ def train_with(
     require_free(out, overwrite=overwrite)
     check_train_options(options)
     check_seeds(options.seed, seeds)
-    asked = None
-    if guide is not None:
-        chosen = schedule_of(options) if schedule is None else schedule
-        stored = chosen if isinstance(chosen, PaperSchedule | Fixed) else None
-        asked = guidance_config(options, str(Path(guide).absolute()), stored)
-    elif schedule is not None or log is not None or options.guidance != GuideOptions():
-        raise ActionlessError("options of guidance without a guide: name the run of a state policy (--guide RUN)")
-    config = resolve_training(options, environment, asked, tuple(sinks))
-    task, described = _task(config, options.seed, schedule, log)
-    manifest = Manifest("train", config.to_json(), options.seed, described)
+    config = resolve_training(options, environment, _guidance(options, guide, schedule, log), tuple(sinks))
+    manifest = Manifest("train", config.to_json(), options.seed, _described(config, log))
     if seeds == 1:
+        task = _task(config, options.seed, schedule, log)
         with Run.create(out, manifest, overwrite=overwrite) as run:
             return _work(run, task)
-    if schedule is not None or log is not None:
+    if log is not None or (config.guidance is not None and config.guidance.schedule is None):
         raise ActionlessError(
             f"seeds={seeds}: each has a process of its own, which a schedule or log from Python does not reach: "
             "call train once for each seed"
         )
+    spec = _checked(make(config.environment, bins=config.action_bins), config, options.seed).spec
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.steps, OnlineTask.headline, task.memory)
+    several = SeveralSeeds(numbers, config.steps, OnlineTask.headline, _memory(config, spec, manifest.data))
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
@@ -145,10 +143,11 @@ def go_on(run: Run, log: Log | None = None, schedule: Schedule | None = None) ->
             f"{run.path}: its schedule was handed over from Python: "
             f"`actionless.resume('{run.path}', schedule=...)` goes on with it"
         )
-    task, described = _task(config, run.manifest.seed, schedule, log)
-    if described != run.manifest.data:
-        raise ActionlessError(f"{run.path}: its guide has changed since it began: restore it, or start a new run")
-    return _work(run, task)
+    if _described(config, log) != run.manifest.data:
+        raise ActionlessError(
+            f"{run.path}: its guide, or the guide's log, is not the one it began with: restore it, or start a new run"
+        )
+    return _work(run, _task(config, run.manifest.seed, schedule, log))
 
 
 def load_policy(run: str | Path) -> AgentPolicy:
@@ -159,37 +158,65 @@ def load_policy(run: str | Path) -> AgentPolicy:
 def replay_of(run: Path) -> Replay:
     """The transitions that a run's newest checkpoint holds."""
     manifest = read_manifest(run)
-    task, _ = _task(OnlineConfig.from_json(manifest.config), manifest.seed, None, None)
+    task = _task(OnlineConfig.from_json(manifest.config), manifest.seed, None, None)
     saved = Checkpoints(run / "checkpoints").newest(like=task.begin())
     if saved is None:
         raise ActionlessError(f"{run}: its checkpoints are gone, and the transitions with them: train again")
     return saved.state.replay
 
 
-def _task(
-    config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None
-) -> tuple[OnlineTask, dict[str, Any]]:
-    """What is to be done, and what run.json says of the guide."""
+def _guidance(
+    options: TrainOptions, guide: str | Path | None, schedule: Schedule | None, log: Log | None
+) -> GuidanceConfig | None:
+    if guide is None:
+        if schedule is not None or log is not None or options.guidance != GuideOptions():
+            raise ActionlessError("options of guidance without a guide: name the run of a state policy (--guide RUN)")
+        return None
+    if schedule is not None and options.guidance.beta is not None:
+        raise ActionlessError(f"beta={options.guidance.beta} and a schedule: give one of them")
+    chosen = schedule_of(options) if schedule is None else schedule
+    stored = chosen if isinstance(chosen, PaperSchedule | Fixed) else None
+    return guidance_config(options, str(Path(guide).absolute()), stored)
+
+
+def _described(config: OnlineConfig, log: Log | None) -> dict[str, Any]:
+    """What run.json says of the guide: which weights, and the log behind them and beside them."""
+    guidance = config.guidance
+    if guidance is None:
+        return {}
+    description = read_state_policy(guidance.policy)[0]
+    data = description["provenance"].get("data", {})
+    beside = data.get("fingerprint") if log is None else log.fingerprint
+    return {
+        "guide": {"method": description["method"], "weights_sha256": description["weights_sha256"], "data": data},
+        "bootstrap_fingerprint": beside if guidance.idm.bootstrap else None,
+    }
+
+
+def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None) -> OnlineTask:
     environment, evaluation = (make(config.environment, bins=config.action_bins) for _ in range(2))
-    guide, described = None, dict[str, Any]()
+    _checked(environment, config, seed)
+    guide = None if config.guidance is None else _guide(config.guidance, config, environment.spec, seed, schedule, log)
+    return OnlineTask(environment, evaluation, config, seed, guide)
+
+
+def _checked(environment: Environment, config: OnlineConfig, seed: int) -> Environment:
+    """A task whose first state is as it says, and which the guide knows: before anything is written."""
+    environment.reset(episode_seed(seed, 0))
     if config.guidance is not None:
-        policy = StatePolicy.load(config.guidance.policy)
-        guide = _guide(policy, config, environment, seed, schedule, log)
-        described = {"guide": {"method": policy.method, "data": policy.provenance.get("data", {})}}
-    return OnlineTask(environment, evaluation, config, seed, guide), described
+        variables = len(read_state_policy(config.guidance.policy)[0]["state_names"])
+        if variables != environment.spec.state_dim:
+            raise ActionlessError(
+                f"{config.guidance.policy}: proposes changes of {variables} variables, and {config.environment} has "
+                f"{environment.spec.state_dim}: pre-train on a log of this task"
+            )
+    return environment
 
 
 def _guide(
-    policy: StatePolicy, config: OnlineConfig, environment: Environment, seed: int, schedule: Schedule | None,
-    log: Log | None,
-) -> Guide:  # fmt: skip
-    guidance, spec = config.guidance, environment.spec
-    assert guidance is not None
-    if policy.model.discretiser.dim != spec.state_dim:
-        raise ActionlessError(
-            f"{guidance.policy}: proposes changes of {policy.model.discretiser.dim} variables, and "
-            f"{config.environment} has {spec.state_dim}: pre-train on a log of this task"
-        )
+    guidance: GuidanceConfig, config: OnlineConfig, spec: Spec, seed: int, schedule: Schedule | None, log: Log | None
+) -> Guide:
+    policy = StatePolicy.load(guidance.policy)
     if guidance.idm.bootstrap and log is None:
         log = _log_of(policy, guidance.policy)
     return Guide.create(
@@ -204,6 +231,13 @@ def _guide(
     )
 
 
+def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
+    """Bytes of the replay, of the guide's own, and of the log that it reads."""
+    row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
+    transitions = described["guide"]["data"].get("transitions", 0) if described else 0
+    return config.replay_size * row * (2 if described else 1) + 16 * transitions * spec.state_dim
+
+
 def _log_of(policy: StatePolicy, where: str) -> Log:
     """The log that a policy was trained on, read again without its actions."""
     data = policy.provenance.get("data", {})
@@ -213,7 +247,12 @@ def _log_of(policy: StatePolicy, where: str) -> Log:
             "give it (log=... in Python), or leave it out with --no-bootstrap"
         )
     origin = Origin.from_json(data["origin"])
-    log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
+    try:
+        log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
+    except ActionlessError as error:
+        raise ActionlessError(
+            f"the guide's log cannot be read ({error}): restore it, or leave it out with --no-bootstrap"
+        ) from error
     if log.fingerprint != data["fingerprint"]:
         raise ActionlessError(
             f"{log.source.path}: has changed since {where} was trained on it: restore it, or train with --no-bootstrap"
@@ -224,13 +263,14 @@ def _log_of(policy: StatePolicy, where: str) -> Log:
 def _work(run: Run, task: OnlineTask) -> AgentPolicy:
     if task.config.loop.snapshots:
         task.snapshots = run.path / SNAPSHOTS
-    outcome = drive(
-        run,
-        task,
-        checkpoint_every=task.config.evaluate_every,
-        checkpoint_seconds=task.config.loop.checkpoint_seconds,
-        sinks=task.config.sinks,
-    )
+    with closing(task):
+        outcome = drive(
+            run,
+            task,
+            checkpoint_every=task.config.evaluate_every,
+            checkpoint_seconds=task.config.loop.checkpoint_seconds,
+            sinks=task.config.sinks,
+        )
     policy = task.policy(outcome.state, dataclasses.asdict(run.manifest))
     policy.save(run.path / FOLDER)
     if run.result() is None:
