@@ -286,7 +286,7 @@ def test_unknown_names_bring_the_closest():
 
 def test_task_that_is_registered_and_cannot_be_made():
     message = complaint(lambda: make("Hopper-v3"))
-    assert message.startswith("task 'Hopper-v3' cannot be made: The mujoco v2 and v3 based environments")
+    assert message.startswith("task 'Hopper-v3' cannot be made: ImportError: The mujoco v2 and v3 based environments")
 
 
 def test_missing_extra_is_named(monkeypatch):
