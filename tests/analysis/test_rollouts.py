@@ -104,7 +104,7 @@ def test_an_error_is_a_mean_over_the_episode_and_then_over_episodes():
     figures = module.EnvironmentFigures("ends", played, None, ("a", "b"), None).to_dict()
     assert figures["rollout_delta_error"] == 1
     assert figures["rollout_delta_errors"] == {"a": 1, "b": 0}
-    assert figures["episode_length"] == 5.5
+    assert figures["rollout_length"] == 5.5
 
 
 class TestActionPolicy:
@@ -125,7 +125,7 @@ class TestActionPolicy:
 def test_figures_are_plain_values(cache):
     about = evaluated(state_policy("utilities"), cache, episodes=3).to_dict()
     assert json.loads(json.dumps(about)) == about
-    assert (about["environment"], about["episodes"], about["score"]) == (TASK, 3, None)
+    assert (about["environment"], about["rollout_episodes"], about["score"]) == (TASK, 3, None)
     assert about["return_std"] > 0
     assert about["idm_error"] < 0.15
 

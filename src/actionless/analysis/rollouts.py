@@ -62,14 +62,17 @@ class EnvironmentFigures:
     """Of the expert on labelled episodes that it has not seen, where there is one."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values. `rollout_delta_error` is the paper's discrete difference error: the sum over dimensions."""
+        """Plain values, under names that a diagnosis without a task leaves free.
+
+        `rollout_delta_error` is the paper's discrete difference error: the sum over dimensions.
+        """
         returns, errors = self.rollouts.returns, self.rollouts.delta_errors
         mean = float(returns.mean())
         by_name = None if errors is None else dict(zip(self.state_names, errors.mean(axis=0).tolist(), strict=True))
         return {
             "environment": self.environment,
-            "episodes": len(returns),
-            "episode_length": float(self.rollouts.lengths.mean()),
+            "rollout_episodes": len(returns),
+            "rollout_length": float(self.rollouts.lengths.mean()),
             "return": mean,
             "return_std": float(returns.std()),
             "score": None if self.reference is None else self.reference.score(mean),
