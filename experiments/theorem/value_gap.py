@@ -8,7 +8,7 @@ every coordinate. To push up as far as possible is therefore optimal, with all i
 and y makes steps of mean u = √M H/2 or u (1 - 1/k). A normal averaged over a normal is a normal again, so both values
 are a sum: V(y) = Σ_t γ^t Φ((y + t u) / √(τ² + t σ²)).
 
-Writes value_gap.csv and value_gap.svg beside this file.
+Writes value_gap.csv beside this file and the figure into docs/.
 """
 
 import csv
@@ -113,7 +113,7 @@ def main() -> None:
         writer = csv.writer(file)
         writer.writerow(Point._fields)
         writer.writerows((*row[:4], f"{row.gap:.6g}", f"{row.bound:.6g}") for row in rows)
-    draw(rows, here / "value_gap.svg")
+    draw(rows, here.parents[1] / "docs" / "value_gap.svg")
     for varied in SWEEPS:
         chosen = [row for row in rows if row.varied == varied]
         ratios = [row.gap / row.bound for row in chosen]
