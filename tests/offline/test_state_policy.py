@@ -26,7 +26,8 @@ def constant_network(outputs):
 
 
 def constant_policy(outputs, head, **options):
-    model = PolicyModel(constant_network(outputs), THREE_BINS, head, options.pop("temperature", 1.0))
+    discretiser = options.pop("discretiser", THREE_BINS)
+    model = PolicyModel(constant_network(outputs), discretiser, head, options.pop("temperature", 1.0))
     return StatePolicy(model, "made-by-hand", ("x", "y"), **options)
 
 

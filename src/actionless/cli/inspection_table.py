@@ -1,6 +1,7 @@
 """An inspection in the terminal: the figures that matter at a glance, then a row for each variable."""
 
 import math
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.table import Table
@@ -13,22 +14,31 @@ WIDTH_OF_A_FILE = 1000
 
 def show(inspection: Inspection) -> None:
     """Print to standard output."""
+    printed(lambda console: _fill(console, inspection))
+
+
+def printed(fill: Callable[[Console], None]) -> None:
+    """Print to standard output what `fill` writes to a console."""
     # Names come from files, so nothing in them is markup. A pipe or a file has no width to keep to.
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH_OF_A_FILE
     # Rendered first and then printed: rich would turn a closed pipe into an exit code of its own.
     with console.capture() as capture:
-        console.print(Text(inspection.name, "bold"), f" {inspection.format}, read {', '.join(inspection.read)}")
-        console.print(_overview(inspection))
-        console.print(_dimensions(inspection))
-        console.print(
-            f"Δs at ε = {inspection.epsilon:g} of a variable's spread; suggested ε: {inspection.suggested_epsilon:g}"
-        )
-        console.print(f"fingerprint {inspection.fingerprint[:16]}")
-        for warning in inspection.warnings:
-            console.print(Text("warning:", "yellow"), warning)
+        fill(console)
     print(capture.get(), end="")
+
+
+def _fill(console: Console, inspection: Inspection) -> None:
+    console.print(Text(inspection.name, "bold"), f" {inspection.format}, read {', '.join(inspection.read)}")
+    console.print(_overview(inspection))
+    console.print(_dimensions(inspection))
+    console.print(
+        f"Δs at ε = {inspection.epsilon:g} of a variable's spread; suggested ε: {inspection.suggested_epsilon:g}"
+    )
+    console.print(f"fingerprint {inspection.fingerprint[:16]}")
+    for warning in inspection.warnings:
+        console.print(Text("warning:", "yellow"), warning)
 
 
 def _overview(inspection: Inspection) -> Table:

@@ -58,14 +58,15 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dictionaries, numbers and strings; None for a figure too large for a float."""
-        return _plain(dataclasses.asdict(self))
+        return plain(dataclasses.asdict(self))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """As JSON takes it: lists for tuples, and None for what is no number there."""
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

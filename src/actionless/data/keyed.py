@@ -1,7 +1,7 @@
 """Readers of files that hold one array per key: D4RL's HDF5 layouts (v0 to v2) and NumPy's npz."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,15 @@ def _damaged(path: Path, error: Exception) -> ActionlessError:
 
 def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
     """Read an npz file with the keys of `actionless convert`, or with D4RL's."""
+    arrays = npz_arrays(path, [role for role in KEYS if role != "actions" or options.with_actions])
+    return _read(path, "npz", arrays, options, store)
+
+
+def npz_arrays(path: Path, roles: Sequence[str]) -> dict[str, Any]:
+    """The arrays of an npz file that have a key of these roles; for any other key None, since it is not read."""
+    wanted = {key for role in roles for key in KEYS[role]}
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            wanted = {key for keys in KEYS.values() for key in keys}
-            if not options.with_actions:
-                wanted -= set(KEYS["actions"])
             arrays = {key: file[key] if key in wanted else None for key in file.files}
     except MemoryError as error:
         raise ActionlessError(
@@ -93,7 +97,7 @@ def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
         # What is no array NumPy hands over as bytes.
         if isinstance(array, bytes):
             raise ActionlessError(f"{path}: '{key}' is no NumPy array; write the file with numpy.savez")
-    return _read(path, "npz", arrays, options, store)
+    return arrays
 
 
 def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions, store: Store) -> Log:

@@ -97,7 +97,7 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
         _refuse_table_options(str(parts[0]), "a Minari data set", options)
         return _read_minari(parts[0], options)
     files = [file for part in parts for file in _expand(part)]
-    kinds = [_kind(file) for file in files]
+    kinds = [kind_of(file) for file in files]
     if len(files) > 1 and (odd := next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)):
         raise ActionlessError(
             f"{files[odd]}: {_TITLES[kinds[odd]]}, but {files[0]} is {_TITLES[kinds[0]]}; "
@@ -203,7 +203,7 @@ def _counting(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _kind(file: Path) -> str:
+def kind_of(file: Path) -> str:
     """What a file is by its first bytes, refused where its name says otherwise."""
     try:
         with file.open("rb") as stream:

@@ -44,7 +44,7 @@ class HeldOut:
         held_out = len(split.held_out) > 0
         candidates = split.held_out if held_out else split.training
         rows = candidates[np.linspace(0, len(candidates) - 1, min(len(candidates), MOST_ROWS)).astype(int)]
-        returns = None if discount is None else _returns(preparation.log, candidates, discount)
+        returns = None if discount is None else _complete_returns(preparation.log, candidates, discount)
         return cls(
             name="heldout" if held_out else "train",
             data=preparation.many_rows(rows).on_device(),
@@ -94,11 +94,18 @@ def _action_error(learner: OfflineLearner, data: Batch) -> Float[Array, ""]:
     return jnp.abs(learner.network(data.states).mean(axis=0) - data.actions).mean()
 
 
-def _returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> Float[np.ndarray, " complete"]:
-    """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+def observed_returns(
+    log: Log, rows: Int[np.ndarray, " rows"], discount: float
+) -> tuple[Float[np.ndarray, " rows"], Bool[np.ndarray, " rows"]]:
+    """Discounted return from each row of whole episodes on, and whether the recording has all of it that matters."""
     ends = np.asarray(log.ends[rows])
     returns = discounted_returns(np.asarray(log.rewards[rows]), ends, discount)
-    complete = _is_complete(ends, np.asarray(log.terminals[rows]), discount)
+    return returns, _is_complete(ends, np.asarray(log.terminals[rows]), discount)
+
+
+def _complete_returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> Float[np.ndarray, " complete"]:
+    """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+    returns, complete = observed_returns(log, rows, discount)
     return returns[complete] if complete.any() else returns
 
 

@@ -137,8 +137,10 @@ def pretrain_with(
 def go_on(run: Run, log: Log | None = None) -> Policy:
     """Take a run to its end, on its log read again or on the one given; at its end, save its policy anew."""
     config = OfflineConfig.from_json(run.manifest.config)
-    log = _read_again(run) if log is None else log
-    _require_same(log, run)
+    if log is None:
+        log = read_again(run.path, run.manifest)
+    else:
+        _require_same(log, run.path, run.manifest)
     return _work(run, OfflineTask(log, config, run.manifest.seed), log)
 
 
@@ -147,6 +149,19 @@ def load_policy(run: str | Path) -> Policy:
     run = Path(run)
     config = read_manifest(run).config
     return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run)
+
+
+def read_again(run: Path, manifest: Manifest) -> Log:
+    """The log that a run learns from; refused where it is no longer the same."""
+    origin = manifest.data["origin"]
+    if origin is None:
+        raise ActionlessError(
+            f"{run}: its log was handed over from Python: `actionless.resume('{run}', log)` goes on with it"
+        )
+    restored = Origin.from_json(origin)
+    log = read_with(restored.data, restored.read)
+    _require_same(log, run, manifest)
+    return log
 
 
 def check_seeds(first: int, seeds: int) -> None:
@@ -224,21 +239,11 @@ def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
     return policy
 
 
-def _read_again(run: Run) -> Log:
-    origin = run.manifest.data["origin"]
-    if origin is None:
+def _require_same(log: Log, run: Path, manifest: Manifest) -> None:
+    if log.fingerprint != manifest.data["fingerprint"]:
         raise ActionlessError(
-            f"{run.path}: its log was handed over from Python: `actionless.resume('{run.path}', log)` goes on with it"
-        )
-    restored = Origin.from_json(origin)
-    return read_with(restored.data, restored.read)
-
-
-def _require_same(log: Log, run: Run) -> None:
-    if log.fingerprint != run.manifest.data["fingerprint"]:
-        raise ActionlessError(
-            f"{log.source.path}: the log has changed since {run.path} began (fingerprint {log.fingerprint[:16]}, was "
-            f"{run.manifest.data['fingerprint'][:16]}): restore it, or start a new run"
+            f"{log.source.path}: the log has changed since {run} began (fingerprint {log.fingerprint[:16]}, was "
+            f"{manifest.data['fingerprint'][:16]}): restore it, or start a new run"
         )
 
 

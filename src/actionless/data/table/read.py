@@ -56,6 +56,23 @@ def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], opti
     return store.finish(arrays, columns.states, source, (*warnings, *rows.warnings))
 
 
+def read_columns(
+    path: Path, kind: Literal["parquet", "csv", "arrow"], names: Sequence[str]
+) -> Float[np.ndarray, "rows columns"]:
+    """These columns of one table, every row as it stands: no log, so without episodes and rewards."""
+    table = TableFile(path, kind)
+    table.require_complete()
+    require_columns(path, list(table.schema), names)
+    [table], _ = _with_rows([table])
+    dtype = _float_type([table], names)
+    wanted = dict.fromkeys(names, _polars_type(dtype))
+    rows = np.concatenate([_matrix(block, names, dtype) for block in table.blocks(wanted)])
+    check = FiniteCheck(str(path), lambda row, column: f"{table.place(row)}, column '{names[column]}'")
+    check.block(0, rows)
+    check.finish()
+    return rows
+
+
 def _with_rows(tables: list[TableFile]) -> tuple[list[TableFile], list[str]]:
     filled = [table for table in tables if table.has_rows()]
     if not filled:

@@ -1,0 +1,39 @@
+"""What a run's policy recommends: for given states, or for where its log stops."""
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from actionless.analysis.diagnostics import manifest_of
+from actionless.data.log import Log
+from actionless.data.states import States, read_states
+from actionless.errors import ActionlessError
+from actionless.offline.recommendation import Recommendation
+from actionless.offline.state_policy import StatePolicy
+from actionless.training.pretrain import read_again
+
+
+def recommend_for_run(run: str | Path, source: str | None = None) -> Recommendation:
+    """Recommend for the states in a file, on standard input (`-`), or where the episodes of the run's log stop."""
+    policy = StatePolicy.load(run)
+    asked = States(latest_states(_log_of(policy, run))) if source is None else read_states(source, policy.state_names)
+    return policy.recommend(asked.states, asked.next_states)
+
+
+def latest_states(log: Log) -> Float[np.ndarray, "episodes dim"]:
+    """The state each episode stops in; not where a terminal ended it, since nothing follows there."""
+    last = log.episode_stops - 1
+    going_on = last[~np.asarray(log.terminals[last])]
+    if len(going_on) == 0:
+        raise ActionlessError(
+            f"{log.source.path}: a terminal ends every episode, so the log stops in no state that goes on: give STATES"
+        )
+    return np.asarray(log.next_states[going_on])
+
+
+def _log_of(policy: StatePolicy, run: str | Path) -> Log:
+    manifest = manifest_of(policy, run)
+    if manifest.data["origin"] is None:
+        raise ActionlessError(f"{run}: its log was handed over from Python, so it cannot be read again: give STATES")
+    return read_again(Path(run), manifest)
