@@ -8,6 +8,7 @@ from linear_task import CHOOSING, TASK, Linear, action_policy, discretiser, labe
 from actionless.analysis import rollouts as module
 from actionless.analysis.expert_idm import ExpertIdmConfig
 from actionless.analysis.rollouts import Decision, evaluate_in_environment, roll_out
+from actionless.data import factorised
 from actionless.errors import ActionlessError
 from actionless.online.environments import Environment, make
 from actionless.training.evaluation import episode_seed
@@ -59,10 +60,21 @@ def test_what_is_possible_is_realised_without_error(head, cache):
     assert (steps < 10).all()
 
 
-def test_choices_are_realised_exactly(cache):
+def own_choices():
     push = pushes(600)
-    log = labelled_log(push, actions=push + 2)
-    figures = evaluated(state_policy("utilities"), cache, CHOOSING, log, episodes=3)
+    return labelled_log(push, actions=push + 2)  # the task counts from 1
+
+
+def factorised_log():
+    """Its actions are the indices of levels between the task's limits."""
+    push = pushes(600)
+    log = labelled_log(push, actions=push + 1)
+    return dataclasses.replace(log, source=dataclasses.replace(log.source, format=factorised.FORMAT))
+
+
+@pytest.mark.parametrize(("environment", "log"), [(CHOOSING, own_choices()), (TASK, factorised_log())])
+def test_choices_are_realised_exactly(environment, log, cache):
+    figures = evaluated(state_policy("utilities"), cache, environment, log, episodes=3)
     starts = np.array([first_place(0, i)[0] for i in range(3)])
     np.testing.assert_array_equal(figures.rollouts.lengths, np.floor(6 - starts) + 1)
     np.testing.assert_array_equal(figures.rollouts.returns, figures.rollouts.lengths)
@@ -143,7 +155,7 @@ class TestRefused:
             evaluated(state_policy("utilities"), tmp_path, episodes=0)
 
     def test_another_task(self, tmp_path):
-        with pytest.raises(ActionlessError, match="trained on 2 variables, and CartPole-v1 has 4"):
+        with pytest.raises(ActionlessError, match="trained on 2 variables, and CartPole-v1 has 4: give the task"):
             evaluated(state_policy("utilities"), tmp_path, "CartPole-v1")
 
     def test_a_log_without_actions(self, tmp_path):

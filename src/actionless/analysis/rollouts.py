@@ -18,6 +18,7 @@ from actionless.analysis.expert_idm import (
     normalised_actions,
 )
 from actionless.analysis.scores import ReferenceScores, reference_scores
+from actionless.data import factorised
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
@@ -27,8 +28,6 @@ from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, S
 from actionless.online.environments import Environment, make
 from actionless.online.translation import Levels
 from actionless.training.evaluation import MOST_STEPS, episode_seed
-
-_FACTORISED = "factorised DMC pickle"
 
 
 class Decision(NamedTuple):
@@ -102,11 +101,15 @@ def evaluate_in_environment(
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
-    tasks = [_task(environment, labelled) for _ in range(episodes)]
+    bins = _action_bins(environment, labelled)
+    tasks = [make(environment, bins=bins) for _ in range(episodes)]
     try:
         names, dim = policy.state_names, tasks[0].spec.state_dim
         if len(names) != dim:
-            raise ActionlessError(f"the policy was trained on {len(names)} variables, and {environment} has {dim}")
+            raise ActionlessError(
+                f"the policy was trained on {len(names)} variables, and {environment} has {dim}: "
+                "give the task that its log is of"
+            )
         if isinstance(policy, ActionPolicy):
             expert, discretiser, decide = None, None, _by_own_actions(policy, tasks[0])
         else:
@@ -149,15 +152,14 @@ def roll_out(
     return Rollouts(returns, lengths, None if discretiser is None else errors / lengths[:, None])
 
 
-def _task(environment: str, labelled: Log) -> Environment:
-    """The task with the kind of actions that the labelled log has."""
-    if labelled.source.format == _FACTORISED and labelled.actions is not None:
-        return make(environment, bins=max(2, int(labelled.actions.max()) + 1))
+def _action_bins(environment: str, labelled: Log) -> int | None:
+    """How to make the task, so that its actions are of the kind that the labelled log has."""
+    if labelled.source.format == factorised.FORMAT and labelled.actions is not None:
+        return max(2, int(labelled.actions.max()) + 1)
     task = make(environment, bins=2)
-    if not isinstance(task.translation, Levels):
-        return task  # it has choices of its own
     task.close()
-    return make(environment)
+    # A task that has choices of its own keeps them, whatever the number.
+    return None if isinstance(task.translation, Levels) else 2
 
 
 def _by_own_actions(policy: ActionPolicy, task: Environment) -> Decide:

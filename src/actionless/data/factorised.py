@@ -25,6 +25,7 @@ from actionless.data.store import Store
 from actionless.errors import ActionlessError, first_line
 
 FIELDS = ("state", "action", "reward", "next_state", "done")
+FORMAT = "factorised DMC pickle"
 
 
 def read_factorised(path: Path, options: ReadOptions, store: Store) -> Log:
@@ -61,7 +62,7 @@ def read_factorised(path: Path, options: ReadOptions, store: Store) -> Log:
     breaks = mark_breaks(arrays.states, arrays.next_states, arrays.ends)
     warnings = (broken_rows_warning(breaks, len(transitions)),) if breaks else ()
     read = tuple(field for field in FIELDS if field != "action" or options.with_actions)
-    source = Source(str(path), "factorised DMC pickle", read)
+    source = Source(str(path), FORMAT, read)
     return store.finish(arrays, default_state_names(state.width), source, warnings)
 
 

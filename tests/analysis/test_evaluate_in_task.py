@@ -1,0 +1,67 @@
+"""`actionless evaluate --env`: a run played in its task, beside what the log says of it."""
+
+import json
+
+import numpy as np
+import pytest
+from linear_task import TASK, labelled_log
+
+from actionless import cli
+
+PLAYED = ("--env", TASK, "--scale", "smoke", "--episodes", "2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A labelled log, a state policy and BC a."""
+    folder = tmp_path_factory.mktemp("runs")
+    log = labelled_log()
+    np.savez(
+        folder / "linear.npz",
+        states=log.states,
+        next_states=log.next_states,
+        rewards=log.rewards,
+        terminals=log.terminals,
+        timeouts=log.ends,
+        actions=log.actions,
+    )
+    brief = ["--scale", "smoke", "--steps", "10", "--log-every", "10", "--evaluate-every", "10"]
+    for method, flags in (("bc-delta", []), ("bc-action", ["--with-actions"])):
+        out = ["--out", str(folder / method), "--method", method]
+        assert cli.run(["pretrain", str(folder / "linear.npz"), *out, *flags, *brief]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def evaluated(folder, capsys, method, *flags):
+    capsys.readouterr()
+    labelled = ["--labelled", str(folder / "linear.npz")]
+    assert cli.run(["evaluate", str(folder / method), *PLAYED, *labelled, *flags]) == 0
+    return capsys.readouterr().out
+
+
+def test_figures_of_the_log_and_of_the_task(folder, capsys, cache):
+    figures = json.loads(evaluated(folder, capsys, "bc-delta", "--json"))
+    assert figures["rollout_episodes"] == 2
+    assert 1 <= figures["rollout_length"] <= 10
+    assert figures["score"] is None
+    assert figures["rollout_delta_error"] == pytest.approx(sum(figures["rollout_delta_errors"].values()))
+    assert figures["rollout_delta_errors"].keys() == {"s0", "s1"}
+    assert 0 <= figures["delta_accuracy"] <= 1
+    assert (cache / "expert-idm").is_dir()
+
+
+def test_a_policy_of_actions_is_only_played(folder, capsys, cache):
+    figures = json.loads(evaluated(folder, capsys, "bc-action", "--json"))
+    assert figures["rollout_episodes"] == 2
+    assert (figures["rollout_delta_error"], "delta_accuracy" in figures) == (None, False)
+    assert not (cache / "expert-idm").exists()
+
+
+def test_in_the_terminal(folder, capsys):
+    assert f"2 episodes of {TASK}: return " in " ".join(evaluated(folder, capsys, "bc-delta").split())
