@@ -89,46 +89,40 @@ def _grade(holds: dict[str, bool]) -> Grade:
 
 
 def _rules(evidence: Evidence) -> tuple[Rule, ...]:
-    rules = [
-        Rule(
-            "beats the majority",
-            f"of the majority's mistakes, more than {LEAST_SKILL:.0%} are avoided",
-            evidence.skill,
-            LEAST_SKILL,
-        ),
-        Rule(
-            "beyond chance",
-            f"accuracy exceeds the majority's by more than {STANDARD_ERRORS:g} standard errors",
-            evidence.advantage,
-            STANDARD_ERRORS * evidence.advantage_error,
-        ),
-    ]
-    if evidence.values is not None:
-        rules += _rules_on_values(evidence.values)
+    values = evidence.values
+    majority = Rule(
+        "beats the majority",
+        f"of the majority's mistakes, more than {LEAST_SKILL:.0%} are avoided",
+        evidence.skill,
+        LEAST_SKILL,
+    )
+    chance = Rule(
+        "beyond chance",
+        f"accuracy exceeds the majority's by more than {STANDARD_ERRORS:g} standard errors",
+        evidence.advantage,
+        STANDARD_ERRORS * evidence.advantage_error,
+    )
     near = Rule(
         "stays near",
         f"proposals are seen nearby more than {LEAST_REACHABLE:.0%} as often as what happened",
         evidence.proposed_reachable,
         LEAST_REACHABLE * evidence.observed_reachable,
     )
-    return (*rules, near)
-
-
-def _rules_on_values(values: Values) -> list[Rule]:
-    return [
-        Rule(
-            "overestimates",
-            "mean Q of the proposals exceeds the 95th percentile of the observed returns by more than "
-            f"{OVERESTIMATION:.0%} of its size",
-            values.q_of_proposals,
-            values.return_95th + OVERESTIMATION * abs(values.return_95th),
-        ),
-        Rule(
-            "gains",
-            "Q of the proposals exceeds Q of what happened, summed over the horizon, by more than "
-            f"{LEAST_GAIN:.0%} of the returns' standard deviation",
-            values.gain * values.horizon,
-            LEAST_GAIN * values.return_std,
-        ),
-        Rule("ranks", "Q of what happened ranks states as their returns do", values.rank_correlation, 0.0),
-    ]
+    if values is None:
+        return majority, chance, near
+    promise = Rule(
+        "overestimates",
+        "mean Q of the proposals exceeds the 95th percentile of the observed returns by more than "
+        f"{OVERESTIMATION:.0%} of its size",
+        values.q_of_proposals,
+        values.return_95th + OVERESTIMATION * abs(values.return_95th),
+    )
+    gain = Rule(
+        "gains",
+        "Q of the proposals exceeds Q of what happened, summed over the horizon, by more than "
+        f"{LEAST_GAIN:.0%} of the returns' standard deviation",
+        values.gain * values.horizon,
+        LEAST_GAIN * values.return_std,
+    )
+    order = Rule("ranks", "Q of what happened ranks states as their returns do", values.rank_correlation, 0.0)
+    return promise, majority, chance, gain, order, near

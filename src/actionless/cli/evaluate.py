@@ -62,8 +62,9 @@ class Command:
         diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
         played = self._played()
         if self.json:
-            parts = [part.to_dict() for part in (diagnosis, played) if part is not None]
-            print(json_module.dumps({key: part[key] for part in parts for key in part}, indent=2, ensure_ascii=False))
+            figures = {} if diagnosis is None else diagnosis.to_dict()
+            figures |= {} if played is None else played.to_dict()
+            print(json_module.dumps(figures, indent=2, ensure_ascii=False))
             return
         from actionless.cli.evaluation_table import show
 
