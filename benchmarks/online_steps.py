@@ -93,9 +93,9 @@ def ours(steps: int, guided: bool) -> Turn:
 def stable_baselines() -> Turn:
     """The peer with our sizes."""
     import gymnasium
-    import torch
-    from stable_baselines3 import TD3
-    from stable_baselines3.common.noise import NormalActionNoise
+    import torch  # pyright: ignore[reportMissingImports]
+    from stable_baselines3 import TD3  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.noise import NormalActionNoise  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     environment = gymnasium.make(TASK)

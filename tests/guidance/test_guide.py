@@ -50,9 +50,8 @@ def same(a, b):
 class TestPropose:
     def test_is_the_idms_action_for_the_policys_delta(self):
         guide = small_guide(Fixed(1.0))
-        expected = guide.state.learning.learner.act(jnp.asarray(STATE[None], jnp.float32), jnp.asarray([[2, 0]], jnp.int8))[
-            0
-        ]
+        state, delta = jnp.asarray(STATE[None], jnp.float32), jnp.asarray([[2, 0]], jnp.int8)
+        expected = guide.state.learning.learner.act(state, delta)[0]
         proposal = guide.propose(STATE, 0)
         assert proposal.dtype == np.float32
         np.testing.assert_allclose(proposal, expected, rtol=1e-6)

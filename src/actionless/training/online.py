@@ -44,7 +44,7 @@ class Episode(NamedTuple):
 class Finished(NamedTuple):
     """Episodes that ended since the last row of metrics."""
 
-    count: int
+    episodes: int
     returns: float
     lengths: int
 
@@ -162,7 +162,7 @@ class OnlineTask(Task[OnlineState]):
         return state._replace(
             exploration=exploration,
             episode=Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number))),
-            finished=Finished(done.count + 1, done.returns + total, done.lengths + length),
+            finished=Finished(done.episodes + 1, done.returns + total, done.lengths + length),
         )
 
     def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
@@ -176,9 +176,9 @@ class OnlineTask(Task[OnlineState]):
     def _metrics(self, state: OnlineState, step: int) -> dict[str, float]:
         metrics = means(state.standing)
         done = state.finished
-        if done.count:
-            metrics["episode/return"] = done.returns / done.count
-            metrics["episode/length"] = done.lengths / done.count
+        if done.episodes:
+            metrics["episode/return"] = done.returns / done.episodes
+            metrics["episode/length"] = done.lengths / done.episodes
         if self._guide is not None:
             metrics |= self._guide.metrics()
         if step % self.config.evaluate_every == 0 or step == self.steps:
