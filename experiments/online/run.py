@@ -45,11 +45,10 @@ def jobs() -> Iterator[Job]:
         for seed in (0, 1):
             for guided in (False, True):
                 yield Job("td3", task, guided, seed, 50_000)
-    yield Job("sac", "HalfCheetah-v5", False, 0, 50_000)
-    yield Job("sac", "HalfCheetah-v5", False, 1, 50_000)
-    yield Job("sac", "HalfCheetah-v5", True, 0, 25_000)
-    yield Job("decqn", "dmc:cheetah-run", False, 0, 20_000)
-    yield Job("decqn", "dmc:cheetah-run", True, 0, 20_000)
+    for guided in (False, True):
+        yield Job("sac", "HalfCheetah-v5", guided, 0, 25_000)
+    for guided in (False, True):
+        yield Job("decqn", "dmc:cheetah-run", guided, 0, 20_000)
 
 
 def work(job: Job, policies: Path, runs: Path) -> None:

@@ -188,13 +188,13 @@ def test_exploding_rewards_stop_the_run(tmp_path):
 
 
 def test_loss_that_turns_nan_stops_the_run_at_the_last_good_checkpoint(tmp_path, data, monkeypatch):
-    means = offline._means
+    means = offline.means
 
     def diverging(state):
         metrics = means(state)
         return metrics | {"loss": float("nan")} if int(state.learner.optimiser.count) > 40 else metrics
 
-    monkeypatch.setattr(offline, "_means", diverging)
+    monkeypatch.setattr(offline, "means", diverging)
     message = r"'loss' is nan between steps 41 and 60; the last good checkpoint is .*step-000000000040"
     with pytest.raises(ActionlessError, match=message):
         pretrain(data, tmp_path / "run")
