@@ -2,19 +2,16 @@
 
 import fcntl
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+from processes import assert_same_run, starter, wait_for_rows
 
 from actionless import cli
 from actionless.runs.checkpoints import Checkpoints
-from actionless.runs.sinks import read_rows
 
 STEPS = 3000
 OPTIONS = ["--scale=smoke", f"--steps={STEPS}", "--log-every=20", "--evaluate-every=100", "--checkpoint-seconds=0"]
@@ -38,25 +35,8 @@ def log_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """Compiled programs are shared, so that each process starts within a second or two."""
-    return {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
-        "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_COMPILATION_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
-    }
-
-
-@pytest.fixture(scope="module")
-def start(environment):
-    def start(*arguments, **extra):
-        command = [sys.executable, "-m", "actionless", *map(str, arguments)]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**environment, **extra}
-        )
-
-    return start
+def start(tmp_path_factory):
+    return starter(tmp_path_factory.mktemp("compiled"))
 
 
 @pytest.fixture(scope="module")
@@ -67,19 +47,6 @@ def undisturbed(tmp_path_factory, log_file, start):
     said, _ = process.communicate()
     assert process.returncode == 0
     return run, said
-
-
-def wait_for_rows(run, count, process):
-    while process.poll() is None:
-        if (run / "metrics.jsonl").exists() and len(list(read_rows(run / "metrics.jsonl"))) >= count:
-            return
-        time.sleep(0.005)
-
-
-def assert_same_run(run, other, steps=STEPS):
-    last = f"checkpoints/step-{steps:012d}/arrays.safetensors"
-    for part in ("metrics.jsonl", "policy/policy.safetensors", last):
-        assert (run / part).read_bytes() == (other / part).read_bytes(), part
 
 
 def test_the_end_says_where_the_policy_is_and_what_it_is_worth(undisturbed):
@@ -110,7 +77,7 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_fi
     said, _ = process.communicate()
     assert process.returncode == 0
     assert said.startswith(f"{run / 'policy'}: held-out Δs accuracy ")
-    assert_same_run(run, undisturbed[0])
+    assert_same_run(run, undisturbed[0], STEPS)
 
 
 def test_killed_on_two_threads_ends_the_same(tmp_path, log_file, start):
@@ -128,7 +95,7 @@ def test_killed_on_two_threads_ends_the_same(tmp_path, log_file, start):
     process = start("resume", tmp_path / "killed", NPROC="1")  # what run.json says goes before
     _, said = process.communicate()
     assert process.returncode == 0, said
-    assert_same_run(tmp_path / "killed", tmp_path / "undisturbed", steps=200)
+    assert_same_run(tmp_path / "killed", tmp_path / "undisturbed", 200)
 
 
 def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log_file, start, undisturbed):
@@ -144,7 +111,7 @@ def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log
     process = start("resume", run, JAX_PLATFORMS="cpu")
     said, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert_same_run(run / "seed-0", undisturbed[0])
+    assert_same_run(run / "seed-0", undisturbed[0], STEPS)
     finals = [json.loads((run / f"seed-{seed}" / "result.json").read_text())["final"] for seed in (0, 1)]
     mean = json.loads((run / "result.json").read_text())["final"]
     assert finals[0]["loss"] != finals[1]["loss"]
@@ -171,7 +138,7 @@ def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, s
     process = start("resume", run, JAX_PLATFORMS="cpu")
     _, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert_same_run(run / "seed-0", undisturbed[0])
+    assert_same_run(run / "seed-0", undisturbed[0], STEPS)
 
 
 def is_held(lock):
