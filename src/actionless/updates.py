@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 
@@ -62,3 +63,8 @@ def means(state: Standing) -> dict[str, float]:
 def emptied(state: Standing) -> Standing:
     """The same learner with nothing added up."""
     return Standing(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
+
+
+def padded(rows: np.ndarray, size: int) -> np.ndarray:
+    """Rows filled up with zeros that no update looks at: few sizes are ever compiled."""
+    return np.concatenate([rows, np.zeros((size - len(rows), *rows.shape[1:]), rows.dtype)])

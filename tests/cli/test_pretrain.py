@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from complaints import complaint
 from processes import assert_same_run, starter, wait_for_rows
 
 from actionless import cli
@@ -148,15 +149,6 @@ def is_held(lock):
         except BlockingIOError:
             return True
     return False
-
-
-def complaint(capsys, *arguments):
-    assert cli.run([str(argument) for argument in arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("actionless: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_existing_out_is_refused_before_the_data_is_read(capsys, tmp_path):

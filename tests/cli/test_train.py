@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from complaints import complaint
 from processes import assert_same_run, starter, wait_for_rows
 
 from actionless import cli
@@ -77,15 +78,6 @@ def test_seeds(tmp_path, start):
     finals = [json.loads((run / f"seed-{seed}" / "result.json").read_text())["final"] for seed in (0, 1)]
     assert finals[0]["eval/return"] != finals[1]["eval/return"]
     assert said.splitlines()[-1].startswith("mean of 2 seeds: evaluation return ")
-
-
-def complaint(capsys, *arguments):
-    assert cli.run([str(argument) for argument in arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("actionless: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.mark.parametrize(

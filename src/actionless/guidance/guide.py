@@ -20,7 +20,7 @@ from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig
 from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.randomness import generator
-from actionless.updates import Standing, emptied, means, updated
+from actionless.updates import Standing, emptied, means, padded, updated
 
 Act = Callable[[np.ndarray], np.ndarray]
 
@@ -207,8 +207,8 @@ class Guide:
         # A power of two, so that few numbers of updates are ever compiled.
         size = (1 << (updates - 1).bit_length()) * batch_size
         batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.idm.bootstrap else None)
-        padded = jax.tree.map(lambda array: _padded(array, size), batch)
-        learning = updated(self.state.learning, padded, 0, updates, self._key, batch_size)
+        filled = jax.tree.map(lambda array: padded(array, size), batch)
+        learning = updated(self.state.learning, filled, 0, updates, self._key, batch_size)
         self.state = self.state._replace(learning=learning)
         self.state.counts.learnt[...] += updates
 
@@ -334,7 +334,3 @@ def _proposal(
 ) -> tuple[Shaped[Array, " actions"], Int[Array, " dim"]]:
     proposed = model.index(z[None])
     return network.act(z[None], proposed)[0], proposed[0]
-
-
-def _padded(array: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])

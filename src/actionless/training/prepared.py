@@ -13,6 +13,7 @@ from actionless.data.log import Log, blocks
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch
 from actionless.randomness import generator
+from actionless.updates import padded
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class ResidentBatches(Batches):
 
     def of(self, step: int, updates: int) -> Batch:
         """One program gathers for any number of updates: it always fills the buffer."""
-        return _gathered(self.data, _padded(self.draw.indices(step, updates), self.capacity * self.draw.batch_size))
+        return _gathered(self.data, padded(self.draw.indices(step, updates), self.capacity * self.draw.batch_size))
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class HostBatches(Batches):
     def of(self, step: int, updates: int) -> Batch:
         """Only the rows that are needed are read."""
         rows = self.preparation.anywhere(self.training[self.draw.indices(step, updates)])
-        return jax.tree.map(lambda array: _padded(array, self.capacity * self.draw.batch_size), rows).on_device()
+        return jax.tree.map(lambda array: padded(array, self.capacity * self.draw.batch_size), rows).on_device()
 
 
 @jax.jit
@@ -172,7 +173,3 @@ def discounted_returns(
 
 def _float32(array: np.ndarray) -> Float32[np.ndarray, "..."]:
     return np.asarray(array).astype(np.float32)
-
-
-def _padded(array: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])
