@@ -3,15 +3,15 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
-from actionless.data.read import MINARI_PREFIX, read_with
+from actionless.data.read import read_with
 from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
+from actionless.offline.origin import Origin
 from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
@@ -30,28 +30,6 @@ from actionless.training.options import (
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
 _log = logging.getLogger("actionless")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What to read again when a run is gone on with."""
-
-    data: tuple[str, ...]
-    read: ReadOptions
-
-    @classmethod
-    def of(cls, data: str | Path | Sequence[str | Path], read: ReadOptions) -> "Origin":
-        """With absolute paths, so that it holds from any working directory."""
-        parts = [data] if isinstance(data, str | Path) else list(data)
-        return cls(tuple(_absolute(str(part)) for part in parts), read)
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Origin":
-        """What `dataclasses.asdict` made of it."""
-        options: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in stored["read"].items()
-        }
-        return cls(tuple(stored["data"]), ReadOptions(**options))
 
 
 def pretrain(
@@ -245,7 +223,3 @@ def _require_same(log: Log, run: Path, manifest: Manifest) -> None:
             f"{log.source.path}: the log has changed since {run} began (fingerprint {log.fingerprint[:16]}, was "
             f"{manifest.data['fingerprint'][:16]}): restore it, or start a new run"
         )
-
-
-def _absolute(part: str) -> str:
-    return part if part.startswith(MINARI_PREFIX) else str(Path(part).absolute())

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from actionless.data.log import Log
-from actionless.data.read import read_with
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
+from actionless.offline.origin import log_of
 from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import StatePolicy, read_state_policy
@@ -38,7 +38,7 @@ from actionless.training.online_options import (
     resolve_training,
     schedule_of,
 )
-from actionless.training.pretrain import Origin, check_seeds
+from actionless.training.pretrain import check_seeds
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
 SNAPSHOTS = "snapshots"
@@ -218,7 +218,7 @@ def _guide(
 ) -> Guide:
     policy = StatePolicy.load(guidance.policy)
     if guidance.idm.bootstrap and log is None:
-        log = _log_of(policy, guidance.policy)
+        log = log_of(policy, guidance.policy)
     return Guide.create(
         policy,
         action_dim=spec.action_dim,
@@ -236,28 +236,6 @@ def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
     row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
     transitions = described["guide"]["data"].get("transitions", 0) if described else 0
     return config.replay_size * row * (2 if described else 1) + 16 * transitions * spec.state_dim
-
-
-def _log_of(policy: StatePolicy, where: str) -> Log:
-    """The log that a policy was trained on, read again without its actions."""
-    data = policy.provenance.get("data", {})
-    if not data.get("origin"):
-        raise ActionlessError(
-            f"{where}: does not say where its log is, which the inverse dynamics model learns from too: "
-            "give it (log=... in Python), or leave it out with --no-bootstrap"
-        )
-    origin = Origin.from_json(data["origin"])
-    try:
-        log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
-    except ActionlessError as error:
-        raise ActionlessError(
-            f"the guide's log cannot be read ({error}): restore it, or leave it out with --no-bootstrap"
-        ) from error
-    if log.fingerprint != data["fingerprint"]:
-        raise ActionlessError(
-            f"{log.source.path}: has changed since {where} was trained on it: restore it, or train with --no-bootstrap"
-        )
-    return log
 
 
 def _work(run: Run, task: OnlineTask) -> AgentPolicy:

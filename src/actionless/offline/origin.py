@@ -1,0 +1,58 @@
+"""Where a log came from, so that it can be read again."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actionless.data.log import Log
+from actionless.data.options import ReadOptions
+from actionless.data.read import MINARI_PREFIX, read_with
+from actionless.errors import ActionlessError
+from actionless.offline.state_policy import StatePolicy
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What to read again, and how."""
+
+    data: tuple[str, ...]
+    read: ReadOptions
+
+    @classmethod
+    def of(cls, data: str | Path | Sequence[str | Path], read: ReadOptions) -> "Origin":
+        """With absolute paths, so that it holds from any working directory."""
+        parts = [data] if isinstance(data, str | Path) else list(data)
+        return cls(tuple(_absolute(str(part)) for part in parts), read)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Origin":
+        """What `dataclasses.asdict` made of it."""
+        options: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored["read"].items()
+        }
+        return cls(tuple(stored["data"]), ReadOptions(**options))
+
+
+def log_of(policy: StatePolicy, where: str) -> Log:
+    """The log that a policy was trained on, read again without its actions."""
+    data = policy.provenance.get("data", {})
+    if not data.get("origin"):
+        raise ActionlessError(
+            f"{where}: does not say where its log is, which the inverse dynamics model learns from too: "
+            "give it (log=... in Python), or leave it out with --no-bootstrap (bootstrap=False)"
+        )
+    origin = Origin.from_json(data["origin"])
+    way_out = "restore it, or leave it out with --no-bootstrap (bootstrap=False)"
+    try:
+        log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
+    except ActionlessError as error:
+        raise ActionlessError(f"the guide's log cannot be read ({error}): {way_out}") from error
+    if log.fingerprint != data["fingerprint"]:
+        raise ActionlessError(f"{log.source.path}: has changed since {where} was trained on it: {way_out}")
+    return log
+
+
+def _absolute(part: str) -> str:
+    return part if part.startswith(MINARI_PREFIX) else str(Path(part).absolute())
