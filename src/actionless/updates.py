@@ -12,12 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+Metrics = dict[str, Float[Array, ""]]
+
 
 @runtime_checkable
 class Learner(Protocol):
     """What can be updated: an offline learner or an online agent."""
 
-    def update(self, batch: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, ""]]]:
+    def update(self, batch: Any, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         """The learner after one update, and its metrics."""
         ...
 
@@ -26,7 +28,7 @@ class Standing(NamedTuple):
     """A learner, and its metrics added up since the last row."""
 
     learner: Any
-    sums: dict[str, Float[Array, ""]]
+    sums: Metrics
     updates: Int[Array, ""]
 
 

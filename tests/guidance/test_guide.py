@@ -165,6 +165,18 @@ class TestLearn:
             guide.learn(3, 1, lambda states: asked.append(states) or steady_act(states))
         assert not np.array_equal(*asked)
 
+    def test_the_agents_actions_are_a_detached_target(self):
+        guide = small_guide(Fixed(1.0), log=walk_log())
+        walk(guide, 4, every=100)
+
+        def loss_of_an_agent(weight):
+            guide.learn(3, 1, lambda states: weight * jnp.ones((len(states), 2)))
+            return weight
+
+        loss_of_an_agent(0.5)
+        with pytest.raises(jax.errors.TracerArrayConversionError):  # no gradient gets through to the agent
+            jax.grad(loss_of_an_agent)(0.5)
+
     def test_waits_for_the_first_transition(self):
         guide = small_guide(Fixed(1.0), log=walk_log())
         guide.learn(0, 1, no_act)

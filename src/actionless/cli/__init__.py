@@ -21,8 +21,10 @@ VERBS = {
     "recommend": "say which way each variable should move from here",
     "record": "make a log of a task with an agent of our own",
     "resume": "go on with a run that stopped",
+    "report": "write runs as one HTML page of charts and tables, and as figures",
     "export": "write a state policy as an ONNX file, for deployment",
     "convert": "write a log as Parquet, npz or a Minari data set",
+    "doctor": "say what a bug report should: versions, devices, threads, extras, speed",
 }
 
 EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
@@ -142,11 +144,11 @@ def _registry() -> Any:
 
     registry = ConstructorRegistry()
     optional = {
-        str | None: ("TEXT", str, str),
-        int | None: ("INT", int, int),
-        float | None: ("FLOAT", float, float),
-        bool | None: ("TRUE|FALSE", bool, _truth),
-        tuple[int, ...] | None: ("INT,INT", tuple, _whole_numbers),
+        str | None: ("TEXT", str, str, "none"),
+        int | None: ("INT", int, int, "auto"),
+        float | None: ("FLOAT", float, float, "auto"),
+        bool | None: ("TRUE|FALSE", bool, _truth, "auto"),
+        tuple[int, ...] | None: ("INT,INT", tuple, _whole_numbers, "auto"),
     }
 
     @registry.primitive_rule
@@ -165,13 +167,13 @@ def _registry() -> Any:
     def may_be_left_out(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
         if info.type not in optional:
             return None
-        metavar, kind, convert = optional[info.type]
+        metavar, kind, convert, unset = optional[info.type]
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar=metavar,
             instance_from_str=lambda words: convert(words[0]),
             is_instance=lambda value: value is None or isinstance(value, kind),
-            str_from_instance=lambda value: ["none" if value is None else str(value)],
+            str_from_instance=lambda value: [unset if value is None else str(value)],
         )
 
     return registry

@@ -28,7 +28,9 @@ class Command:
     """What to read; see `actionless inspect --help`."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The directory to make."""
-    options: tyro.conf.OmitArgPrefixes[PretrainOptions] = dataclasses.field(default_factory=PretrainOptions)
+    options: Annotated[tyro.conf.OmitArgPrefixes[PretrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
+        default_factory=PretrainOptions
+    )
     seeds: int = 1
     """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)

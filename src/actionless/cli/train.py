@@ -30,7 +30,9 @@ class Command:
     """The directory to make."""
     guide: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """The run, or the directory, of a state policy."""
-    options: tyro.conf.OmitArgPrefixes[TrainOptions] = dataclasses.field(default_factory=TrainOptions)
+    options: Annotated[tyro.conf.OmitArgPrefixes[TrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
+        default_factory=TrainOptions
+    )
     seeds: int = 1
     """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)

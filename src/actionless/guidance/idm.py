@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 from actionless.networks import MLP
 from actionless.offline.presets import ScaleName
 from actionless.optimise import Adam
+from actionless.updates import Metrics
 
-Metrics = dict[str, Float[Array, ""]]
 Rows = np.ndarray | Array  # drawn on the host, learnt from on the device
 
 
@@ -41,7 +41,7 @@ class IdmConfig:
     learning_rate: float = 1e-3
     batch_size: int = 256
     """Transitions in each term of the loss."""
-    every: int = 2
+    every: int = 4
     """Environment steps for each update."""
     bootstrap: bool = True
     """Learn from the log too, with the agent's own actions in place of those that it lacks."""

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
-from actionless.offline.learner import Batch, Head, Metrics, OfflineLearner, Spec, by_bin
+from actionless.offline.learner import Batch, Head, OfflineLearner, Spec, by_bin
 from actionless.optimise import Adam, norm
+from actionless.updates import Metrics
 
 Target = Literal["delta", "next_state", "difference", "action"]
 

@@ -8,9 +8,9 @@ import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.networks import Ensemble
+from actionless.updates import Metrics
 
 Head = Literal["utilities", "logits", "next_state", "difference", "action"]
-Metrics = dict[str, Float[Array, ""]]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.networks import Ensemble
-from actionless.offline.learner import Batch, Head, Metrics, OfflineLearner, Spec, by_bin
+from actionless.offline.learner import Batch, Head, OfflineLearner, Spec, by_bin
 from actionless.optimise import Adam, follow, norm
+from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)

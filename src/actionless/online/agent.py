@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
-Metrics = dict[str, Float[Array, ""]]
+from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)

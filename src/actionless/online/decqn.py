@@ -14,8 +14,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.oso_decqn import huber, q_values
-from actionless.online.agent import Agent, Behaviour, Metrics, Spec, Transitions
+from actionless.online.agent import Agent, Behaviour, Spec, Transitions
 from actionless.optimise import Adam, follow
+from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)

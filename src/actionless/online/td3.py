@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
-from actionless.online.agent import Agent, Behaviour, Metrics, Spec, Transitions
+from actionless.online.agent import Agent, Behaviour, Spec, Transitions
 from actionless.online.critics import TwinCritics
 from actionless.optimise import Adam, follow
+from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)

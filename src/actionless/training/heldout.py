@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from actionless.data.log import Log
-from actionless.offline.learner import Batch, Metrics, OfflineLearner
+from actionless.offline.learner import Batch, OfflineLearner
 from actionless.offline.state_policy import PolicyModel
 from actionless.training.prepared import Preparation, Split, discounted_returns
+from actionless.updates import Metrics
 
 MOST_ROWS = 8192
 """Rows measured on, taken evenly from all that are held out: enough for the second digit of an accuracy."""
