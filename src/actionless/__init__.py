@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from actionless.guidance.switch import Fixed, PaperSchedule
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
+    from actionless.reporting.report import report
     from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
     from actionless.training.options import LearnerOptions, LoopOptions
     from actionless.training.pretrain import pretrain
@@ -48,6 +49,7 @@ __all__ = [
     "pretrain",
     "read",
     "record",
+    "report",
     "resume",
     "train",
 ]
@@ -76,6 +78,7 @@ _HOME = {
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
     "record": "actionless.training.record",
+    "report": "actionless.reporting.report",
     "resume": "actionless.training.resume",
     "train": "actionless.training.train",
 }

@@ -29,6 +29,19 @@ def written_aside(path: Path) -> Iterator[Path]:
     sync_directory(path.parent)
 
 
+def require_free_file(path: Path, ending: str, *, overwrite: bool = False) -> None:
+    """Refuse what cannot be written there or would replace something unasked; worth asking before the work."""
+    if path.suffix.lower() != ending:
+        raise ActionlessError(f"{path}: what can be written is FILE{ending}")
+    if not path.parent.is_dir():
+        raise ActionlessError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if path.is_dir():
+        raise ActionlessError(f"{path}: a folder of this name is there, which is not replaced; choose another")
+    # A link that leads nowhere now may lead somewhere later.
+    if (path.exists() or path.is_symlink()) and not overwrite:
+        raise ActionlessError(f"{path}: exists already; choose another name, or replace it with --overwrite")
+
+
 def sync_directory(path: Path) -> None:
     """Flush a directory's entries, so that a rename in it outlives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -13,7 +13,7 @@ import numpy as np
 from actionless import __version__
 from actionless.discretise import at_edge_is_above
 from actionless.errors import ActionlessError, require_extra
-from actionless.files import disk_trouble, write_durably
+from actionless.files import disk_trouble, require_free_file, write_durably
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     give them. A state that is not finite has Δs -128 and NaN for everything else.
     """
     target = Path(out)
-    _check_target(target, overwrite)
+    require_free_file(target, ".onnx", overwrite=overwrite)
     require_extra("onnx", "onnx", "writing an ONNX file")
     if isinstance(policy, ActionPolicy):
         raise ActionlessError(
@@ -45,18 +45,6 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     with disk_trouble(target, "make room or choose a folder that can be written"):
         write_durably(target, model.SerializeToString())
     return target
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    if target.suffix.lower() != ".onnx":
-        raise ActionlessError(f"{target}: what can be written is FILE.onnx")
-    if not target.parent.is_dir():
-        raise ActionlessError(f"{target}: the folder {target.parent} does not exist; create it first")
-    if target.is_dir():
-        raise ActionlessError(f"{target}: a folder of this name is there, which is not replaced; choose another")
-    # A link that leads nowhere now may lead somewhere later.
-    if (target.exists() or target.is_symlink()) and not overwrite:
-        raise ActionlessError(f"{target}: exists already; choose another name, or replace it with --overwrite")
 
 
 def onnx_model(policy: StatePolicy) -> "onnx.ModelProto":

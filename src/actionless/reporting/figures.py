@@ -1,0 +1,96 @@
+"""The charts as PNG and SVG, for papers."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from actionless.errors import ActionlessError
+from actionless.files import disk_trouble, written_aside
+from actionless.reporting.charts import Chart, HeatMap, LineChart, charts_of, colours, slug
+from actionless.reporting.groups import Section
+
+_STYLE: Any = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.titlesize": "medium",
+    "font.size": 9,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.hashsalt": "actionless",
+    "text.parse_math": False,  # a $ in a name is a $
+}
+_DOTS_PER_INCH = 250
+
+
+def write_figures(sections: list[Section], folder: Path, *, overwrite: bool = False) -> list[Path]:
+    """Each chart of each section as SECTION-CHART.png and .svg; returns where they are."""
+    colour = colours(sections)
+    charts = {
+        f"{slug(f'{section.verb} {section.title}')}-{chart.key}": (section, chart)
+        for section in sections
+        for chart in charts_of(section, colour)
+    }
+    targets = {name: [folder / f"{name}.{ending}" for ending in ("png", "svg")] for name in charts}
+    present = next((path for paths in targets.values() for path in paths if path.exists()), None)
+    if present is not None and not overwrite:
+        raise ActionlessError(f"{present}: exists already; choose another folder, or replace it with --overwrite")
+    with disk_trouble(folder, "choose a folder for the figures that can be written"), mpl.rc_context(_STYLE):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, paths in targets.items():
+            figure = _drawn(*charts[name])
+            for path in paths:
+                with written_aside(path) as aside:
+                    # Without a date it is the same file for the same runs.
+                    metadata = {"Date": None} if path.suffix == ".svg" else None
+                    figure.savefig(aside, format=path.suffix[1:], dpi=_DOTS_PER_INCH, metadata=metadata)
+    return [path for paths in targets.values() for path in paths]
+
+
+def _drawn(section: Section, chart: Chart) -> Figure:
+    if isinstance(chart, HeatMap):
+        figure = Figure(figsize=(4.8, 1.1 + 0.16 * len(chart.variables)), layout="constrained")
+        _draw_map(figure, chart)
+    else:
+        figure = Figure(figsize=(4.4, 3.1), layout="constrained")
+        _draw_lines(figure, chart)
+    axes = figure.axes[0]
+    axes.set_title(f"{section.title}: {chart.title[0].lower()}{chart.title[1:]}")
+    axes.set_xlabel(chart.x)
+    return figure
+
+
+def _draw_lines(figure: Figure, chart: LineChart) -> None:
+    axes = figure.add_subplot()
+    for line in chart.lines:
+        style: dict[str, Any] = {"color": line.colour, "linestyle": "--" if line.dash == "dash" else "-"}
+        several = len(line.seeds) > 1
+        for seed in line.seeds if several else ():
+            axes.plot(seed.steps, seed.values, linewidth=0.6, alpha=0.35, **style)
+        if line.mean is None:
+            continue
+        name = f"{line.label} ({len(line.seeds)} seeds)" if several else f"{line.label} (1 seed)"
+        marker = "o" if len(line.mean.steps) == 1 else ""
+        axes.plot(line.mean.steps, line.mean.mean, linewidth=1.6, marker=marker, label=name, **style)
+        if line.mean.error is not None:
+            low, high = line.mean.mean - line.mean.error, line.mean.mean + line.mean.error
+            axes.fill_between(line.mean.steps, low, high, color=line.colour, alpha=0.2, linewidth=0)
+    axes.set_ylabel(chart.y)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    figure.legend(loc="outside lower center", ncols=2 if len(chart.lines) < 5 else 1)
+
+
+def _draw_map(figure: Figure, chart: HeatMap) -> None:
+    axes = figure.add_subplot()
+    axes.grid(False)
+    image = axes.pcolormesh(
+        chart.steps, range(len(chart.variables)), chart.shares, vmin=0, vmax=1, cmap="cividis", shading="nearest"
+    )
+    axes.set_yticks(range(len(chart.variables)), chart.variables)
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    figure.colorbar(image, label="share of guided steps")

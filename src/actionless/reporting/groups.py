@@ -1,0 +1,149 @@
+"""Which runs belong together: those that differ in nothing but their seed. And what sets the groups apart."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actionless.reporting.records import Curve, Record
+
+_CHANGES_NOTHING_LEARNT = ("sinks", "loop.checkpoint_seconds", "loop.resident_gb", "loop.snapshots")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Seeds of the same settings."""
+
+    label: str
+    settings: dict[str, Any]
+    records: tuple[Record, ...]
+
+    def curves(self, metric: str) -> list[Curve]:
+        """The metric's course in each run that has it."""
+        return [record.metrics[metric] for record in self.records if metric in record.metrics]
+
+    @property
+    def unfinished(self) -> int:
+        """How many of its runs have not come to their end."""
+        return sum(record.result is None for record in self.records)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Groups that may be drawn into one chart: same verb, and same task or same log."""
+
+    verb: str
+    title: str
+    groups: tuple[Group, ...]
+
+
+def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
+    """Training first, by task; pre-training after it, by log. And what is to be said of runs left out."""
+    grouped: dict[str, list[Record]] = {}
+    notes = []
+    for record in sorted(records, key=lambda record: record.manifest.seed):
+        group = grouped.setdefault(json.dumps([record.manifest.verb, _settings(record)], sort_keys=True), [])
+        twin = next((other for other in group if other.manifest.seed == record.manifest.seed), None)
+        if twin is None:
+            group.append(record)
+        else:
+            notes.append(f"{record.path} has the settings and the seed of {twin.path}, and is left out: counted once.")
+    by_topic: dict[tuple[str, str], list[list[Record]]] = {}
+    for group in grouped.values():
+        by_topic.setdefault((group[0].manifest.verb, _topic(group[0])), []).append(group)
+    ordered = sorted(by_topic.items(), key=lambda item: (item[0][0] != "train", item[0]))
+    titles = _titles([groups[0][0] for _, groups in ordered])
+    sections = [
+        Section(verb, title, _labelled(groups)) for title, ((verb, _), groups) in zip(titles, ordered, strict=True)
+    ]
+    return sections, notes
+
+
+def differing(groups: Sequence[Group]) -> list[str]:
+    """The settings that not all groups share."""
+    return _differing([group.settings for group in groups])
+
+
+def log_of(record: Record) -> dict[str, Any]:
+    """What run.json says of the log that the run, or its guide, learnt from; empty where there was none."""
+    data = record.manifest.data
+    return data.get("guide", {}).get("data", {}) if "fingerprint" not in data else data
+
+
+def _settings(record: Record) -> dict[str, Any]:
+    settings = _flat(record.manifest.config)
+    for name in _CHANGES_NOTHING_LEARNT:
+        settings.pop(name, None)
+    if isinstance(settings.get("guidance.policy"), str):
+        # Each seed of an agent may have a seed of the guide to itself.
+        settings["guidance.policy"] = re.sub(r"/seed-\d+(/policy)?$", "/seed-*", settings["guidance.policy"])
+    log = log_of(record)
+    if log:
+        settings["log.fingerprint"], settings["log.read"] = str(log.get("fingerprint"))[:16], log.get("read")
+    if "guide" in record.manifest.data:
+        settings["guide.method"] = record.manifest.data["guide"].get("method")
+    return settings
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _topic(record: Record) -> str:
+    """What curves must have in common to be drawn over each other."""
+    return str(record.manifest.config.get("environment") or log_of(record).get("fingerprint", ""))
+
+
+def _titles(records: list[Record]) -> list[str]:
+    """The task, or the log's name; logs of the same name are told apart by their fingerprints."""
+    titles = [str(r.manifest.config.get("environment") or Path(log_of(r).get("path") or "log").stem) for r in records]
+    pairs = [(record.manifest.verb, title) for record, title in zip(records, titles, strict=True)]
+    return [
+        title if pairs.count(pair) == 1 else f"{title} ({_topic(record)[:8]})"
+        for title, pair, record in zip(titles, pairs, records, strict=True)
+    ]
+
+
+def _labelled(groups: list[list[Record]]) -> tuple[Group, ...]:
+    settings = [_settings(group[0]) for group in groups]
+    labels = [_base_label(group[0], any("guide" in other[0].manifest.data for other in groups)) for group in groups]
+    for name in _differing(settings):
+        if len(set(labels)) == len(labels):
+            break
+        longer = [
+            f"{label}, {name.rpartition('.')[2]} {shown(values.get(name))}"
+            for label, values in zip(labels, settings, strict=True)
+        ]
+        if len(set(longer)) > len(set(labels)):
+            labels = longer
+    labelled = [Group(*parts) for parts in zip(labels, settings, map(tuple, groups), strict=True)]
+    return tuple(sorted(labelled, key=lambda group: group.label))
+
+
+def _base_label(record: Record, beside_guided: bool) -> str:
+    config = record.manifest.config
+    name = str(config.get("agent") or config.get("method") or record.manifest.verb)
+    if not beside_guided:
+        return name
+    return f"{name} guided" if config.get("guidance") else f"{name} alone"
+
+
+def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for values in settings for name in values)
+    return [name for name in names if len({json.dumps(values.get(name)) for values in settings}) > 1]
+
+
+def shown(value: Any) -> str:
+    """A setting in words."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(shown(part) for part in value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

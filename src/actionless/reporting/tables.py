@@ -1,0 +1,164 @@
+"""The numbers beside the charts, as rows of text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actionless.reporting.charts import STEPS
+from actionless.reporting.curves import MeanCurve, mean_curve
+from actionless.reporting.groups import Group, Section, differing, log_of, shown
+
+_NONE = "–"
+
+_PRETRAIN_COLUMNS = (
+    ("heldout/accuracy", "held-out accuracy"),
+    ("train/accuracy", "training accuracy"),
+    ("heldout/error", "held-out Δs error"),
+    ("heldout/action_error", "held-out action error"),
+    ("q/mean", "Q"),
+    ("q/data_return", "return of the log"),
+    ("loss", "loss"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows as wide; the first column names the row."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def summary(section: Section) -> Table:
+    """One row for each group: what came out."""
+    return _train_summary(section) if section.verb == "train" else _pretrain_summary(section)
+
+
+def _train_summary(section: Section) -> Table:
+    guided = any(group.settings.get("guidance.policy") for group in section.groups)
+    header = ["group", "seeds", "steps", "final return", "best of the mean", "average return (area)"]
+    rows = []
+    for group in section.groups:
+        curve = mean_curve(group.curves("eval/return"))
+        row = [group.label, seeds_of(group), f"{min(record.step for record in group.records):,}"]
+        row += [_NONE] * 3 if curve is None else [_with_error(curve, -1), _best(curve), number(area(curve))]
+        rows.append([*row, _steps_to_unguided_end(group, section)] if guided else row)
+    return Table([*header, "steps to the unguided end"] if guided else header, rows)
+
+
+def _pretrain_summary(section: Section) -> Table:
+    columns = [(m, title) for m, title in _PRETRAIN_COLUMNS if any(group.curves(m) for group in section.groups)]
+    rows = []
+    for group in section.groups:
+        row = [group.label, seeds_of(group), f"{min(record.step for record in group.records):,}"]
+        curves = [mean_curve(group.curves(metric)) for metric, _ in columns]
+        rows.append(row + [_NONE if curve is None else _with_error(curve, -1) for curve in curves])
+    return Table(["group", "seeds", STEPS.get(section.verb, "steps"), *(title for _, title in columns)], rows)
+
+
+def area(curve: MeanCurve) -> float:
+    """Area under the curve for each step of its length: the return that was typical on the way."""
+    span = float(curve.steps[-1] - curve.steps[0])
+    return float(np.trapezoid(curve.mean, curve.steps)) / span if span else float(curve.mean[-1])
+
+
+def steps_to_reach(curve: MeanCurve, level: float) -> int | None:
+    """The first step that the mean was measured to be as high at."""
+    reached = np.flatnonzero(curve.mean >= level)
+    return int(curve.steps[reached[0]]) if len(reached) else None
+
+
+def _steps_to_unguided_end(group: Group, section: Section) -> str:
+    """Beside the group that differs in the guide alone and is finished."""
+    if not group.settings.get("guidance.policy"):
+        return _NONE
+    alone = next((o for o in section.groups if not o.unfinished and o.settings == _unguided(group.settings)), None)
+    ours, theirs = mean_curve(group.curves("eval/return")), mean_curve(alone.curves("eval/return")) if alone else None
+    if ours is None or theirs is None:
+        return _NONE
+    step = steps_to_reach(ours, float(theirs.mean[-1]))
+    return f"not reached ({number(theirs.mean[-1])})" if step is None else f"{step:,} of {theirs.steps[-1]:,}"
+
+
+def _unguided(settings: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in settings.items() if not name.startswith(("guidance.", "guide.", "log."))}
+    return {**kept, "guidance": None}
+
+
+def seeds_of(group: Group) -> str:
+    """How many, and whether all have come to their end."""
+    return f"{len(group.records)}" + (f", {group.unfinished} unfinished" if group.unfinished else "")
+
+
+def _with_error(curve: MeanCurve, index: int) -> str:
+    value = number(curve.mean[index])
+    return value if curve.error is None else f"{value} ± {number(curve.error[index])}"
+
+
+def _best(curve: MeanCurve) -> str:
+    index = int(curve.mean.argmax())
+    return f"{number(curve.mean[index])} at {curve.steps[index]:,}"
+
+
+def number(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def settings_that_differ(sections: Sequence[Section]) -> Table | None:
+    """Settings down, groups across; None where there is one group, or nothing differs."""
+    named = [(f"{section.title}: {group.label}", group) for section in sections for group in section.groups]
+    names = differing([group for _, group in named])
+    if not names:
+        return None
+    rows = [[name, *(shown(group.settings.get(name)) for _, group in named)] for name in names]
+    return Table(["setting", *(title for title, _ in named)], rows)
+
+
+def settings_in_common(sections: Sequence[Section]) -> Table:
+    """What every group was asked for alike."""
+    groups = [group for section in sections for group in section.groups]
+    names = [name for name in groups[0].settings if name not in differing(groups)]
+    return Table(["setting", "value"], [[name, shown(groups[0].settings[name])] for name in names])
+
+
+def logs(sections: Sequence[Section]) -> Table | None:
+    """Every log that something was learnt from; None where there is none."""
+    used: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    for section in sections:
+        for group in section.groups:
+            log = log_of(group.records[0])
+            if log:
+                _, users = used.setdefault(str(log.get("fingerprint")), (log, []))
+                users.append(f"{section.title}: {group.label}")
+    rows = [[*_described(log), "; ".join(users)] for log, users in used.values()]
+    header = ["log", "format", "transitions", "episodes", "read from it", "fingerprint", "used by"]
+    return Table(header, rows) if rows else None
+
+
+def _described(log: dict[str, Any]) -> list[str]:
+    return [shown(log.get(name)) for name in ("path", "format", "transitions", "episodes", "read", "fingerprint")]
+
+
+def runs(sections: Sequence[Section]) -> Table:
+    """Every run, and how far it came."""
+    rows = []
+    for section in sections:
+        for group in section.groups:
+            for record in group.records:
+                asked, done = record.manifest.config.get("steps"), record.result
+                state = "finished" if done else f"unfinished: step {record.step:,} of {shown(asked)}"
+                seconds = f"{done.seconds:,.0f} s" if done else _NONE
+                seed, threads = shown(record.manifest.seed), shown(record.manifest.threads)
+                rows.append([str(record.path), f"{section.title}: {group.label}", seed, state, seconds, threads])
+    return Table(["run", "group", "seed", "state", "time", "threads"], rows)
+
+
+def versions(sections: Sequence[Section]) -> Table:
+    """What the runs were made with."""
+    records = [record for section in sections for group in section.groups for record in group.records]
+    names = dict.fromkeys(name for record in records for name in record.manifest.versions)
+    found = {name: sorted({record.manifest.versions.get(name, _NONE) for record in records}) for name in names}
+    return Table(["package", "version"], [[name, ", ".join(several)] for name, several in found.items()])
