@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow test-peers lint format bench docs clean
+.PHONY: help demo test test-slow test-peers test-sb3 test-browser lint format bench docs clean
 
 help:
 	@echo "make demo    set up, then look at a small bundled log"
@@ -39,6 +39,25 @@ test-slow: .venv/dev
 test-peers: .venv-peers/ready
 	PYTHONPATH=src .venv-peers/bin/python -m pytest --noconftest -m peer tests/analysis/test_statistics.py
 
+# Needs a Chromium on the path or in CHROMIUM. Playwright drives it; no other test needs its 160 MB.
+.venv/browser: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check 'playwright>=1.50'
+	touch $@
+
+test-browser: .venv/browser
+	$(BIN)/python -m pytest -m browser tests/reporting
+
+# PyTorch stays out of .venv: nothing but the adapter needs it. Its version is pinned so that one build is tested.
+.venv-sb3/ready: Makefile pyproject.toml
+	test -x .venv-sb3/bin/python || $(PYTHON) -m venv .venv-sb3
+	.venv-sb3/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 -e '.[sb3]' \
+	  'beartype>=0.20' 'hypothesis>=6.100' 'pytest>=8.3'
+	touch $@
+
+test-sb3: .venv-sb3/ready
+	.venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py
+	.venv-sb3/bin/python -m pytest tests/test_documentation.py -k guide-your-agent
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,4 +74,4 @@ docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv .venv-peers site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-sb3 site .pytest_cache .ruff_cache .hypothesis

@@ -231,7 +231,14 @@ def _line(group: Group, plotted: Plotted, colour: str, *, with_name: bool) -> Li
     curves = group.curves(plotted.metric)
     seeds = curves if plotted.metric.startswith(_MEASURED) else [thinned(curve) for curve in curves]
     label = f"{group.label}: {plotted.name}" if with_name else group.label
-    return Line(label, colour, plotted.dash, tuple(seeds), mean_curve(seeds))
+    shade = colour if plotted.dash == "solid" else _muted(colour)
+    return Line(label, shade, plotted.dash, tuple(seeds), mean_curve(seeds))
+
+
+def _muted(colour: str) -> str:
+    """Half-way to grey: a group's second metric crosses its first, and dashes alone do not part them."""
+    parts = [(int(colour[start : start + 2], 16) + 0x88) // 2 for start in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 def _heat_map(group: Group, groups: int, x: str) -> HeatMap | None:

@@ -55,7 +55,7 @@ def _drawn(section: Section, chart: Chart) -> Figure:
         figure = Figure(figsize=(4.8, 1.1 + 0.16 * len(chart.variables)), layout="constrained")
         _draw_map(figure, chart)
     else:
-        figure = Figure(figsize=(4.4, 3.1), layout="constrained")
+        figure = Figure(figsize=(4.4, 2.8 + 0.17 * len(chart.lines)), layout="constrained")
         _draw_lines(figure, chart)
     axes = figure.axes[0]
     axes.set_title(f"{section.title}: {chart.title[0].lower()}{chart.title[1:]}")
@@ -81,7 +81,7 @@ def _draw_lines(figure: Figure, chart: LineChart) -> None:
     axes.set_ylabel(chart.y)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    figure.legend(loc="outside lower center", ncols=2 if len(chart.lines) < 5 else 1)
+    figure.legend(loc="outside lower center")
 
 
 def _draw_map(figure: Figure, chart: HeatMap) -> None:

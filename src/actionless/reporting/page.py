@@ -255,7 +255,7 @@ def _plotly_map(chart: HeatMap) -> dict[str, Any]:
     return {"data": [trace], "layout": layout}
 
 
-def _points(curve: Curve) -> dict[str, list[float]]:
+def _points(curve: Curve) -> dict[str, list[int] | list[float]]:
     return {"x": curve.steps.tolist(), "y": _rounded(curve.values)}
 
 
