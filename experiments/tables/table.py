@@ -1,23 +1,27 @@
 """Tables of what `run.py` has finished, beside the paper's numbers.
 
-    python experiments/tables/table.py RUNS
+    python experiments/tables/table.py RUNS [--out FOLDER]
 
-Prints Markdown, and writes tables.csv (one row per policy) beside this file.
+Prints Markdown and writes it as tables.md, the numbers of its cells as tables.csv, and one row per policy as
+policies.csv; beside this file if no folder is given. What is missing is left open and named.
 """
 
+import argparse
 import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from run import BINS, EPSILON_LOG, FIGURES, LOGS, TWO_BINS_LOG, Piece, pieces
+from run import BINS, EPSILON_LOG, FIGURES, LOGS, SEEDS, TWO_BINS_LOG, Piece, pieces
 
 from actionless.analysis.statistics import mean_and_error
 from actionless.analysis.values import rank_correlation
+from actionless.analysis.verdict import Grade
 
-Row = dict[str, str | float | None]
+Row = dict[str, Any]
 
 COLUMNS = ("bc-action", "bc-next", "bc-diff", "bc-delta", "decqn", "oso-decqn")
 TITLES = dict(zip(COLUMNS, ("BC a", "BC s'", "BC s' − s", "BC Δs", "DecQN_N", "OSO-DecQN"), strict=True))
@@ -48,102 +52,185 @@ KEPT = (
 )
 
 
-def rows(runs: Path) -> list[Row]:
-    """Of every policy that has been played."""
+class Cell(NamedTuple):
+    """One figure of one method on one log, over the seeds there are."""
+
+    log: str
+    method: str
+    bins: int
+    epsilon: float
+    figure: str
+    seeds: int
+    mean: float | None
+    standard_error: float | None
+    paper: str
+
+    def __str__(self) -> str:
+        """Mean ± standard error, the paper's number behind it."""
+        if self.mean is None:
+            return f"– ({self.paper})"
+        digits = 1 if self.figure == "score" else 2
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.{digits}f}"
+        few = "" if self.seeds == len(SEEDS) else f", {self.seeds} of {len(SEEDS)} seeds"
+        return f"{self.mean:.{digits}f}{error}{few} ({self.paper})"
+
+
+class Table(NamedTuple):
+    """One of the paper's: a title, what stands above the columns and before the lines, and the cells."""
+
+    title: str
+    columns: Sequence[str]
+    lines: Sequence[tuple[str, Sequence[Cell]]]
+
+
+def policies(runs: Path) -> list[Row]:
+    """Every policy that has been played: its settings, its figures, and what is said of it without a task."""
     found = []
     for piece in pieces():
         path = runs / piece.name / FIGURES
         if path.exists():
             figures = json.loads(path.read_text())
-            grade = figures["verdict"]["grade"] if "verdict" in figures else None
-            found.append(piece._asdict() | {name: figures.get(name) for name in KEPT} | {"verdict": grade})
+            found.append(piece._asdict() | {name: figures.get(name) for name in KEPT} | said_without_a_task(figures))
     return found
 
 
-def cell(table: list[Row], figure: str, like: Piece, paper: str) -> str:
-    """Mean ± standard error over the seeds there are, the paper's number behind it."""
+def said_without_a_task(figures: dict[str, Any]) -> Row:
+    """The verdict's grade, and the share of the majority's mistakes avoided; nothing for BC a, which has no Δs."""
+    if "verdict" not in figures:
+        return {"grade": None, "skill": None}
+    skill = {rule["name"]: rule["figure"] for rule in figures["verdict"]["rules"]}["beats the majority"]
+    return {"grade": figures["verdict"]["grade"], "skill": skill}
+
+
+def cell(rows: list[Row], figure: str, like: Piece, paper: str) -> Cell:
+    """Over the seeds of the policies that differ from `like` in nothing else."""
     same = {"log": like.log, "method": like.method, "bins": like.bins, "epsilon": like.epsilon}
-    chosen = [row[figure] for row in table if same.items() <= row.items() and row[figure] is not None]
-    if not chosen:
-        return f"– ({paper})"
-    mean, error = mean_and_error(np.array(chosen, float))
-    digits = 1 if figure == "score" else 2
-    return f"{mean:.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}") + f" ({paper})"
+    chosen = [row[figure] for row in rows if same.items() <= row.items() and row[figure] is not None]
+    mean, error = (None, None) if not chosen else map(float, mean_and_error(np.array(chosen, float)))
+    return Cell(**same, figure=figure, seeds=len(chosen), mean=mean, standard_error=known(error), paper=paper)
 
 
-def markdown(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def known(value: float | None) -> float | None:
+    """A single seed has no standard error."""
+    return None if value is None or np.isnan(value) else value
+
+
+def by_method(rows: list[Row], title: str, figure: str, paper: dict[str, tuple[str, ...]]) -> Table:
+    """One of the paper's two tables; the second leaves out BC a, which proposes no Δs."""
+    methods = COLUMNS[-len(paper[LOGS[0]]) :]
+    lines = [
+        (log, [cell(rows, figure, Piece(log, m, 0), said) for m, said in zip(methods, paper[log], strict=True)])
+        for log in LOGS
+    ]
+    return Table(title, ["log", *(TITLES[method] for method in methods)], lines)
+
+
+def score_and_error(rows: list[Row], like: Piece, paper: tuple[str, str]) -> list[Cell]:
+    """Both figures of one setting."""
+    return [
+        cell(rows, figure, like, said) for figure, said in zip(("score", "rollout_delta_error"), paper, strict=True)
+    ]
+
+
+def tables(rows: list[Row]) -> list[Table]:
+    """Tables 1 and 2 of the paper, 2 bins against 3, and other ε."""
+    two_bins, epsilons = Piece(TWO_BINS_LOG, "oso-decqn", 0), Piece(EPSILON_LOG, "oso-decqn", 0)
+    played = "Δs error when played"
+    return [
+        by_method(rows, "Table 1: score (the paper's)", "score", PAPER_SCORES),
+        by_method(rows, f"Table 2: {played} (the paper's; random: 11)", "rollout_delta_error", PAPER_ERRORS),
+        Table(
+            f"OSO-DecQN on {TWO_BINS_LOG} (the paper's; random: 5.5 with 2 bins, 11 with 3)",
+            ["bins", "score", played],
+            [
+                (str(bins), score_and_error(rows, two_bins._replace(bins=bins), paper))
+                for bins, paper in PAPER_TWO_BINS.items()
+            ],
+        ),
+        Table(
+            f"OSO-DecQN on {EPSILON_LOG} (the paper's)",
+            ["ε", "score", played],
+            [
+                (f"{epsilon:g}", score_and_error(rows, epsilons._replace(epsilon=epsilon), (score, "–")))
+                for epsilon, score in PAPER_EPSILONS.items()
+            ],
+        ),
+    ]
+
+
+def orders(rows: list[Row]) -> list[list[str]]:
+    """Whether `evaluate` without a task orders state policies as playing them does: on each log, and on all.
+
+    Grades count from the worst, and equal ones share a rank.
+    """
+    lines = []
+    for log in (*LOGS, "all"):
+        chosen = [row for row in rows if row["grade"] is not None and log in (row["log"], "all")]
+        returns = np.array([row["return"] for row in chosen], float)
+        grades = np.array([get_args(Grade).index(row["grade"]) for row in chosen], float)
+        skill = np.array([row["skill"] for row in chosen], float)
+        # Of one number of bins: with fewer, errors are smaller by themselves.
+        alike = [row for row in chosen if row["bins"] == BINS]
+        errors = [np.array([row[name] for row in alike], float) for name in ("delta_error", "rollout_delta_error")]
+        found = [correlation(grades, returns), correlation(skill, returns), correlation(*errors)]
+        lines.append([log, str(len(chosen)), *found])
+    return lines
+
+
+def correlation(x: np.ndarray, y: np.ndarray) -> str:
+    """Spearman's; nothing of fewer than three policies, or where one of the two never varies."""
+    value = rank_correlation(x, y) if len(x) > 2 else np.nan
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
+def markdown(title: str, columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table."""
     head = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     return "\n".join([f"**{title}**", "", *head, *("| " + " | ".join(line) + " |" for line in lines), ""])
 
 
-def by_method(table: list[Row], title: str, figure: str, paper: dict[str, tuple[str, ...]]) -> str:
-    """One of the paper's two tables; the second leaves out BC a, which proposes no Δs."""
-    methods = COLUMNS[-len(paper[LOGS[0]]) :]
-    lines = []
-    for log in LOGS:
-        cells = [cell(table, figure, Piece(log, m, 0), said) for m, said in zip(methods, paper[log], strict=True)]
-        lines.append([log, *cells])
-    return markdown(title, ["log", *(TITLES[method] for method in methods)], lines)
+def missing(rows: list[Row]) -> str:
+    """Which policies have not been played yet."""
+    wanted = list(pieces())
+    there = {Piece(**{name: row[name] for name in Piece._fields}) for row in rows}
+    absent = [piece.name for piece in wanted if piece not in there]
+    if not absent:
+        return f"Nothing is missing: all {len(wanted)} policies have been played.\n"
+    return f"Missing are {len(absent)} of {len(wanted)} policies: {', '.join(absent)}.\n"
 
 
-def two_bins(table: list[Row]) -> str:
-    """OSO-DecQN with 2 and with 3 bins."""
-    lines = [
-        [
-            str(bins),
-            cell(table, "score", Piece(TWO_BINS_LOG, "oso-decqn", 0, bins=bins), score),
-            cell(table, "rollout_delta_error", Piece(TWO_BINS_LOG, "oso-decqn", 0, bins=bins), error),
-        ]
-        for bins, (score, error) in PAPER_TWO_BINS.items()
-    ]
-    return markdown(f"OSO-DecQN on {TWO_BINS_LOG}", ["bins", "score", "Δs error"], lines)
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """As CSV, with as many digits as mean anything."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows([f"{v:.6g}" if isinstance(v, float) else v for v in row.values()] for row in rows)
 
 
-def epsilons(table: list[Row]) -> str:
-    """OSO-DecQN with other thresholds."""
-    lines = [
-        [
-            f"{epsilon:g}",
-            cell(table, "score", Piece(EPSILON_LOG, "oso-decqn", 0, epsilon=epsilon), score),
-            cell(table, "rollout_delta_error", Piece(EPSILON_LOG, "oso-decqn", 0, epsilon=epsilon), "–"),
-        ]
-        for epsilon, score in PAPER_EPSILONS.items()
-    ]
-    return markdown(f"OSO-DecQN on {EPSILON_LOG}", ["ε", "score", "Δs error"], lines)
-
-
-def without_an_environment(table: list[Row]) -> str:
-    """Whether the held-out error orders state policies as playing them does."""
-    lines = []
-    for log in (*LOGS, "all"):
-        # Of one number of bins: with fewer, errors are smaller by themselves.
-        alike = [row for row in table if row["bins"] == BINS and row["delta_error"] is not None]
-        chosen = [row for row in alike if log in ("all", row["log"])]
-        if len(chosen) < 3:
-            continue
-        figures = {name: np.array([row[name] for row in chosen], float) for name in KEPT}
-        against = [rank_correlation(figures["delta_error"], figures[name]) for name in ("rollout_delta_error", "score")]
-        lines.append([log, str(len(chosen)), *(f"{value:.2f}" for value in against)])
-    columns = ["log", "policies", "with the Δs error when played", "with the score"]
-    return markdown("Rank correlation of the held-out Δs error", columns, lines)
-
-
-def main(runs: Path) -> None:
+def main(runs: Path, out: Path) -> None:
     """Print and write what there is."""
-    table = rows(runs)
-    if not table:
+    rows = policies(runs)
+    if not rows:
         sys.exit(f"{runs}: holds no {FIGURES} yet; start run.py first")
-    print(by_method(table, "Table 1: score (the paper's)", "score", PAPER_SCORES))
-    print(by_method(table, "Table 2: Δs error when played (the paper's)", "rollout_delta_error", PAPER_ERRORS))
-    print(two_bins(table))
-    print(epsilons(table))
-    print(without_an_environment(table))
-    with (Path(__file__).parent / "tables.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, table[0].keys())
-        writer.writeheader()
-        writer.writerows(table)
+    made = tables(rows)
+    columns = ["log", "policies", "verdict and return", "held-out skill and return", "held-out and played Δs error"]
+    text = "\n".join(
+        [
+            *(markdown(t.title, t.columns, ([name, *map(str, cells)] for name, cells in t.lines)) for t in made),
+            markdown("Rank correlation of what is said without a task and what playing shows", columns, orders(rows)),
+            missing(rows),
+        ]
+    )
+    print(text, end="")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "tables.md").write_text(text)
+    write(out / "tables.csv", [{"table": t.title} | c._asdict() for t in made for _, line in t.lines for c in line])
+    write(out / "policies.csv", rows)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    asked = parser.parse_args()
+    main(asked.runs, asked.out)
