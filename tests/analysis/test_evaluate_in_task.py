@@ -1,12 +1,14 @@
 """`actionless evaluate --env`: a run played in its task, beside what the log says of it."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from linear_task import TASK, labelled_log
 
 from actionless import cli
+from actionless.offline import policy_files
 
 PLAYED = ("--env", TASK, "--scale", "smoke", "--episodes", "2")
 
@@ -38,9 +40,9 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def evaluated(folder, capsys, method, *flags):
+def evaluated(folder, capsys, method, *flags, log=None):
     capsys.readouterr()
-    labelled = ["--labelled", str(folder / "linear.npz")]
+    labelled = ["--labelled", str((log or folder) / "linear.npz")]
     assert cli.run(["evaluate", str(folder / method), *PLAYED, *labelled, *flags]) == 0
     return capsys.readouterr().out
 
@@ -59,8 +61,29 @@ def test_figures_of_the_log_and_of_the_task(folder, capsys, cache):
 def test_a_policy_of_actions_is_only_played(folder, capsys, cache):
     figures = json.loads(evaluated(folder, capsys, "bc-action", "--json"))
     assert figures["rollout_episodes"] == 2
-    assert (figures["rollout_delta_error"], "delta_accuracy" in figures) == (None, False)
+    assert figures["rollout_delta_error"] is figures["delta_accuracy"] is figures["delta_error"] is None
     assert not (cache / "expert-idm").exists()
+
+
+def test_a_saved_policy_is_enough_where_there_is_data(folder, capsys, tmp_path):
+    shutil.copytree(folder / "bc-delta" / "policy", tmp_path / "copied")
+    out = evaluated(tmp_path, capsys, "copied", "--data", str(folder / "linear.npz"), "--json", log=folder)
+    assert {"delta_error", "return"} <= json.loads(out).keys()
+
+
+class TestMistakes:
+    def refused(self, capsys, run, folder, *flags):
+        capsys.readouterr()
+        assert cli.run(["evaluate", str(run), *PLAYED, "--labelled", str(folder / "linear.npz"), *flags]) == 2
+        return capsys.readouterr().err
+
+    def test_an_agent_is_no_state_policy(self, folder, capsys, tmp_path):
+        policy_files.write(tmp_path, {"kind": "agent", "method": "td3"}, {})
+        assert "holds a policy of td3, which is no state policy" in self.refused(capsys, tmp_path, folder)
+
+    def test_actions_are_not_compared_with_a_log(self, folder, capsys):
+        said = self.refused(capsys, folder / "bc-action", folder, "--data", str(folder / "linear.npz"))
+        assert "bc-action proposes no Δs to compare: leave out --data" in said
 
 
 def test_in_the_terminal(folder, capsys):

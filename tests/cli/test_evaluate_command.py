@@ -122,6 +122,11 @@ class TestMistakes:
         assert code == 2
         assert err == "actionless: --env and --labelled go together: the task, and a log of it with actions\n"
 
+    def test_how_to_read_without_a_log(self, run, capsys):
+        code, _, err = call(capsys, run, "--state-columns", "height,speed")
+        assert code == 2
+        assert err.startswith("actionless: options of how to read a log go with --data or --labelled")
+
     def test_no_run(self, tmp_path, capsys):
         code, _, err = call(capsys, tmp_path / "nowhere")
         assert code == 2

@@ -26,6 +26,7 @@ from actionless.offline.presets import ScaleName
 
 if TYPE_CHECKING:
     from actionless.analysis.rollouts import EnvironmentFigures
+    from actionless.offline.state_policy import Policy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Command:
     """What `actionless evaluate` takes."""
 
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """A run of `actionless pretrain`."""
+    """A run of `actionless pretrain`, or a saved policy."""
     data: Annotated[str | None, tyro.conf.arg(metavar="HELD_OUT")] = None
     """A log to measure on: a file, a glob or minari:ID. If not given, the run's own held-out episodes."""
     env: Annotated[str | None, tyro.conf.arg(metavar="ENV")] = None
@@ -52,17 +53,19 @@ class Command:
 
     def run(self) -> None:
         """Measure, play, print."""
-        if (self.env is None) != (self.labelled is None):
-            raise ActionlessError("--env and --labelled go together: the task, and a log of it with actions")
+        self._check()
         from actionless.analysis.diagnostics import diagnose_run
         from actionless.offline.state_policy import ActionPolicy
         from actionless.training.pretrain import load_policy
 
-        acts_by_itself = self.env is not None and isinstance(load_policy(self.run_directory), ActionPolicy)
+        policy = None if self.env is None else load_policy(self.run_directory)
+        acts_by_itself = isinstance(policy, ActionPolicy)
+        if acts_by_itself and self.data is not None:
+            raise ActionlessError(f"{self.run_directory}: bc-action proposes no Δs to compare: leave out --data")
         diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
-        played = self._played()
+        played = None if policy is None else self._played(policy)
         if self.json:
-            figures = {} if diagnosis is None else diagnosis.to_dict()
+            figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
             figures |= {} if played is None else played.to_dict()
             print(json_module.dumps(figures, indent=2, ensure_ascii=False))
             return
@@ -70,19 +73,20 @@ class Command:
 
         show(diagnosis, played)
 
-    def _played(self) -> "EnvironmentFigures | None":
-        if self.env is None or self.labelled is None:
-            return None
+    def _check(self) -> None:
+        if (self.env is None) != (self.labelled is None):
+            raise ActionlessError("--env and --labelled go together: the task, and a log of it with actions")
+        if self.data is None and self.labelled is None and self.read != ReadOptions():
+            raise ActionlessError(
+                "options of how to read a log go with --data or --labelled: the run's own log is read as for training"
+            )
+
+    def _played(self, policy: "Policy") -> "EnvironmentFigures":
         from actionless.analysis.rollouts import evaluate_in_environment
         from actionless.data.read import read_with
-        from actionless.training.pretrain import load_policy
 
+        assert self.env is not None and self.labelled is not None
         labelled = read_with(self.labelled, dataclasses.replace(self.read, with_actions=True))
         return evaluate_in_environment(
-            load_policy(self.run_directory),
-            self.env,
-            labelled,
-            scale=self.scale,
-            episodes=self.episodes,
-            seed=self.seed,
+            policy, self.env, labelled, scale=self.scale, episodes=self.episodes, seed=self.seed
         )

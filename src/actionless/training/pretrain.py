@@ -11,11 +11,11 @@ from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
 from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
+from actionless.offline import policy_files
 from actionless.offline.origin import Origin
-from actionless.offline.policy_files import FOLDER
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
-from actionless.runs.directory import Manifest, Run, read_manifest, require_free
+from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.offline import OfflineTask
@@ -123,10 +123,9 @@ def go_on(run: Run, log: Log | None = None) -> Policy:
 
 
 def load_policy(run: str | Path) -> Policy:
-    """The policy that a finished run saved."""
-    run = Path(run)
-    config = read_manifest(run).config
-    return (ActionPolicy if config["method"] == "bc-action" else StatePolicy).load(run)
+    """The policy that a finished run saved, or that was saved by itself."""
+    description, _ = policy_files.read(Path(run))
+    return (ActionPolicy if description["kind"] == "action" else StatePolicy).load(run)
 
 
 def read_again(run: Path, manifest: Manifest) -> Log:
@@ -211,7 +210,7 @@ def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
         state_names=log.state_names,
         provenance=dataclasses.asdict(run.manifest),
     )
-    policy.save(run.path / FOLDER)
+    policy.save(run.path / policy_files.FOLDER)
     if run.result() is None:
         run.finish(outcome.result)
     return policy
