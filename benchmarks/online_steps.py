@@ -1,8 +1,8 @@
 """Steps per second of online learning, as JSON: `python -m benchmarks.online_steps [--repeats 5]`.
 
-Unguided TD3, guided TD3 and, where it is installed, Stable-Baselines3's TD3 take turns within one process, on one
-thread, with the same networks and batch; then where a step's time goes. Ratios are of CPU seconds, which other
-processes on the machine disturb least, and of wall-clock seconds.
+Unguided TD3, guided TD3 and, where it is installed, Stable-Baselines3's TD3, unguided and guided, take turns within one
+process, on one thread, with the same networks and batch; then where a step's time goes. Ratios are of CPU seconds,
+which other processes on the machine disturb least, and of wall-clock seconds.
 """
 
 import argparse
@@ -90,8 +90,8 @@ def ours(steps: int, guided: bool) -> Turn:
     return turn
 
 
-def stable_baselines() -> Turn:
-    """The peer with our sizes."""
+def stable_baselines(guided: bool) -> Turn:
+    """The peer with our sizes, by itself or with our guide."""
     import gymnasium
     import torch  # pyright: ignore[reportMissingImports]
     from stable_baselines3 import TD3  # pyright: ignore[reportMissingImports]
@@ -112,7 +112,13 @@ def stable_baselines() -> Turn:
         policy_kwargs={"net_arch": [256, 256]},
         device="cpu",
     )
-    return lambda count: void(model.learn(count, reset_num_timesteps=False))
+    callback = None
+    if guided:
+        from actionless.guidance.sb3 import GuideCallback
+
+        log, config = random_log(), GuideConfig(idm=IDM_SCALES["cpu"])
+        callback = GuideCallback(untrained_policy(log), log=log, schedule=Fixed(BETA), config=config)
+    return lambda count: void(model.learn(count, callback=callback, reset_num_timesteps=False))
 
 
 def void(_: Any) -> None:
@@ -172,7 +178,8 @@ def main() -> None:
     length = WARM_UP + 1000 + (asked.repeats + 2) * asked.steps
     turns = {"unguided": ours(length, guided=False), "guided": ours(length, guided=True)}
     if importlib.util.find_spec("stable_baselines3"):
-        turns["stable_baselines3"] = stable_baselines()
+        turns["stable_baselines3"] = stable_baselines(guided=False)
+        turns["stable_baselines3_guided"] = stable_baselines(guided=True)
     # MuJoCo leaves its complaints in a file where it is called.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for turn in turns.values():
@@ -198,6 +205,7 @@ def summary(taken: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
     if "stable_baselines3" in taken[0]:
         found["unguided_over_stable_baselines3_speed"] = both("stable_baselines3", "unguided")
         found["guided_over_stable_baselines3_speed"] = both("stable_baselines3", "guided")
+        found["guided_over_unguided_stable_baselines3_cost"] = both("stable_baselines3_guided", "stable_baselines3")
     return found
 
 

@@ -1,0 +1,217 @@
+"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and their kin), as one of its callbacks.
+
+The model's own loop stays in charge. What changes while it learns is `_sample_action`, the one method through which an
+action reaches the environment and the replay buffer alike; a callback alone sees an action only after it was taken.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import NormalizeObservation
+from jaxtyping import Float, Real
+
+from actionless.data.log import Log
+from actionless.errors import ActionlessError, require_extra
+from actionless.guidance.guide import Guide, GuideConfig
+from actionless.guidance.switch import Schedule
+from actionless.offline.origin import log_of
+from actionless.offline.state_policy import StatePolicy
+
+require_extra("stable_baselines3", "sb3", "guiding an agent of Stable-Baselines3")
+from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402  # pyright: ignore[reportMissingImports]
+from stable_baselines3.common.off_policy_algorithm import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    OffPolicyAlgorithm,
+)
+from stable_baselines3.common.vec_env import unwrap_vec_normalize  # noqa: E402  # pyright: ignore[reportMissingImports]
+
+
+class GuideCallback(BaseCallback):
+    """Guides a model of Stable-Baselines3 while it learns.
+
+        model = SAC("MlpPolicy", "HalfCheetah-v5")
+        model.learn(50_000, callback=GuideCallback("runs/halfcheetah"))
+
+    `policy` is the run (or the directory) of a state policy, whose log is read again unless given. Without a schedule
+    β falls as in the paper over the steps that `learn` is asked for, and guidance ends halfway. Without a seed, the
+    model's. While the model takes its first, random steps the guide is silent.
+
+    A callback that is used again goes on with its guide where `learn` goes on (`reset_num_timesteps=False`), and
+    begins a new one where `learn` begins anew.
+    """
+
+    guide: Guide | None = None
+    """What guides: there once `learn` has begun."""
+
+    def __init__(
+        self,
+        policy: str | Path | StatePolicy,
+        *,
+        schedule: Schedule | None = None,
+        log: Log | None = None,
+        config: GuideConfig | None = None,
+        seed: int | None = None,
+    ):
+        super().__init__()
+        self._where = "the state policy" if isinstance(policy, StatePolicy) else str(policy)
+        self._policy = policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy)
+        self._schedule, self._log, self._config, self._seed = schedule, log, config or GuideConfig(), seed
+
+    def _init_callback(self) -> None:
+        """Refuse a model that cannot be guided, before it does anything."""
+        _check(self.model, self._policy, self._where)
+
+    def _on_training_start(self) -> None:
+        if self.guide is None or self.model.num_timesteps == 0:
+            self.guide = self._begin()
+        self._follow()
+
+    def _on_training_end(self) -> None:
+        self._leave()
+
+    def _on_step(self) -> bool:
+        """Take in what happened in each environment, which the model has yet to store."""
+        assert self.guide is not None
+        first, states = self.model.num_timesteps - self.model.n_envs, self._states()
+        # Scaling to the limits and back may end one rounding beyond them.
+        actions, rewards = np.clip(self.locals["buffer_actions"], -1, 1), self._rewards()
+        for i in range(self.model.n_envs):
+            next_state = self._next_state(i)
+            if next_state is None:
+                continue
+            if self.model.n_envs > 1:
+                # The guide knows one proposal at a time: asked again, it gives the same.
+                self._propose(states[i], first, i)
+            self.guide.observe(states[i], actions[i], float(rewards[i]), next_state, first + i)
+        self._learn(first)
+        if self.locals["dones"].any():
+            self._report()
+        return True
+
+    def _begin(self) -> Guide:
+        log = self._log
+        if self._config.idm.bootstrap and log is None:
+            log = log_of(self._policy, self._where)
+        seed = self.model.seed if self._seed is None else self._seed
+        return Guide.create(
+            self._policy,
+            action_dim=self.model.action_space.shape[0],
+            steps=self.locals["total_timesteps"],
+            log=log if self._config.idm.bootstrap else None,
+            schedule=self._schedule,
+            config=self._config,
+            seed=0 if seed is None else seed,
+        )
+
+    def _follow(self) -> None:
+        """Let the model take the guide's actions until this call of `learn` is over."""
+        self._leave()
+        model, began = self.model, self.model.start_time
+        sample, excluded = model._sample_action, model._excluded_save_params
+
+        def guided(*arguments: Any, **named: Any) -> tuple[np.ndarray, np.ndarray]:
+            # The model draws its own actions first, so its random numbers are those of a model without a guide.
+            actions, scaled = sample(*arguments, **named)
+            # A call of `learn` that an error or Ctrl-C cut short never says that it ended.
+            return (actions, scaled) if model.start_time != began else self._guided(actions, scaled)
+
+        model._sample_action = guided
+        # A model saves all its attributes but these.
+        model._excluded_save_params = lambda: [*excluded(), "_sample_action", "_excluded_save_params"]
+
+    def _leave(self) -> None:
+        """The model as its class made it."""
+        vars(self.model).pop("_sample_action", None)
+        vars(self.model).pop("_excluded_save_params", None)
+
+    def _guided(self, actions: np.ndarray, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The actions for the environments and for the replay buffer, the guide's where it is the guide's turn."""
+        for i, state in enumerate(self._states()):
+            proposal = self._propose(state, self.model.num_timesteps, i)
+            if proposal is not None:
+                scaled[i], actions[i] = proposal, self.model.policy.unscale_action(proposal)
+        return actions, scaled
+
+    def _propose(
+        self, state: Real[np.ndarray, " dim"], first: int, environment: int
+    ) -> Float[np.ndarray, " actions"] | None:
+        """The guide's action in one of the environments, of which the first takes step `first`."""
+        assert self.guide is not None
+        return None if first < self.model.learning_starts else self.guide.propose(state, first + environment)
+
+    def _learn(self, first: int) -> None:
+        """The updates of the inverse dynamics model that these steps bring, once the model's random steps are over."""
+        assert self.guide is not None
+        every, last = self.guide.config.idm.every, self.model.num_timesteps
+        updates = last // every - max(first, self.model.learning_starts) // every
+        if updates > 0:
+            self.guide.learn(last, updates, self._best_actions)
+
+    def _states(self) -> Real[np.ndarray, "environments dim"]:
+        """As the task gives them: VecNormalize keeps them beside what it makes of them."""
+        normalised = self.model.get_vec_normalize_env() is not None
+        return self.model._last_original_obs if normalised else self.model._last_obs
+
+    def _next_state(self, environment: int) -> Real[np.ndarray, " dim"] | None:
+        """What the task gave in this step; None where that cannot be known."""
+        normaliser = self.model.get_vec_normalize_env()
+        if not self.locals["dones"][environment]:
+            next_states = self.locals["new_obs"] if normaliser is None else normaliser.get_original_obs()
+            return next_states[environment]
+        # The environment already shows the first state of its next episode.
+        last = self.locals["infos"][environment].get("terminal_observation")
+        if last is None or normaliser is None:
+            return last
+        clipped = normaliser.norm_obs and (np.abs(last) >= normaliser.clip_obs).any()
+        return None if clipped else normaliser.unnormalize_obs(last)
+
+    def _rewards(self) -> Real[np.ndarray, " environments"]:
+        normaliser = self.model.get_vec_normalize_env()
+        return self.locals["rewards"] if normaliser is None else normaliser.get_original_reward()
+
+    def _best_actions(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, "batch actions"]:
+        """What the model would do in these states of the task, scaled to [-1, 1]."""
+        normaliser = self.model.get_vec_normalize_env()
+        seen = states if normaliser is None else normaliser.normalize_obs(states)
+        actions, _ = self.model.predict(seen, deterministic=True)
+        return np.clip(self.model.policy.scale_action(actions), -1, 1)
+
+    def _report(self) -> None:
+        """To the model's own logger, which averages over the episodes of a row."""
+        assert self.guide is not None
+        for name, value in self.guide.metrics().items():
+            # Tables in the terminal have no room for a row per variable, and stop at names that look alike when cut.
+            self.logger.record_mean(name, value, exclude="stdout" if name.startswith("guide/realised/") else None)
+
+
+def _check(model: Any, policy: StatePolicy, where: str) -> None:
+    kind = type(model).__name__
+    if not isinstance(model, OffPolicyAlgorithm):
+        raise ActionlessError(
+            f"{kind} learns from what it did itself, and a guide acts in its place: "
+            "guide an agent that has a replay buffer, such as SAC or TD3"
+        )
+    if not (isinstance(model.action_space, spaces.Box) and len(model.action_space.shape) == 1):
+        raise ActionlessError(
+            f"the model's actions are {model.action_space}: a guide of {kind} needs one vector of bounded numbers (Box)"
+        )
+    if not (isinstance(model.observation_space, spaces.Box) and len(model.observation_space.shape) == 1):
+        raise ActionlessError(
+            f"the model observes {model.observation_space}: the guide needs the task's state as one vector (Box), "
+            "flatten it (gymnasium.wrappers.FlattenObservation)"
+        )
+    normaliser = model.get_vec_normalize_env()
+    if any(model.get_env().env_is_wrapped(NormalizeObservation)) or (
+        normaliser is not None and unwrap_vec_normalize(normaliser.venv) is not None
+    ):
+        raise ActionlessError(
+            "the task's own states, which the guide needs, are hidden by NormalizeObservation or by a second "
+            "VecNormalize: normalise with one VecNormalize, which keeps them"
+        )
+    dim, names = model.observation_space.shape[0], policy.state_names
+    if dim != len(names):
+        raise ActionlessError(
+            f"{where}: proposes changes of {len(names)} variables ({', '.join(names[:8])}"
+            f"{', …' if len(names) > 8 else ''}), and the model observes {dim}: pre-train on a log of this task"
+        )
