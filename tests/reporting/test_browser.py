@@ -98,7 +98,7 @@ def test_an_entry_of_the_legend_toggles_its_band_seeds_and_mean(opened):
     page = opened()
     chart = page.locator("#chart-0-return")
     entries = chart.locator(".legend .traces")
-    names = entries.all_inner_texts()
+    names = entries.all_text_contents()
     entries.nth(names.index("td3 alone (2 seeds)")).locator(".legendtoggle").click()
     hidden = "chart => chart.data.filter(trace => trace.visible === 'legendonly').map(trace => trace.legendgroup)"
     page.wait_for_function(f"({hidden})(document.getElementById('chart-0-return')).length > 0")
