@@ -163,6 +163,11 @@ class TestRefused:
         with pytest.raises(ActionlessError, match="read without actions"):
             evaluated(state_policy("utilities"), tmp_path, log=log)
 
+    def test_a_log_with_variables_in_another_order(self, tmp_path):
+        log = dataclasses.replace(labelled_log(), state_names=("s1", "s0"))
+        with pytest.raises(ActionlessError, match=r"'s1' is number 0, the policy's number 1 .* in the order s0, s1"):
+            evaluated(state_policy("utilities"), tmp_path, log=log)
+
     def test_an_episode_without_an_end(self, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "MOST_STEPS", 3)
         with pytest.raises(ActionlessError, match="no end after 3 steps; register it with max_episode_steps"):

@@ -113,6 +113,7 @@ def evaluate_in_environment(
         if isinstance(policy, ActionPolicy):
             expert, discretiser, decide = None, None, _by_own_actions(policy, tasks[0])
         else:
+            _require_same_order(names, labelled)
             discretiser, target = policy.model.discretiser, TARGETS[policy.model.head]
             expert = expert_idm(labelled, tasks[0], discretiser, target, EXPERT_IDM_SCALES[scale], cache=cache)
             decide = _through_expert(policy, expert)
@@ -150,6 +151,16 @@ def roll_out(
         lengths[live] += 1
         states, live = next_states.copy(), live[~over[live]]
     return Rollouts(returns, lengths, None if discretiser is None else errors / lengths[:, None])
+
+
+def _require_same_order(names: Sequence[str], labelled: Log) -> None:
+    """Files may name variables differently, or not at all; but what both name must stand in the same place."""
+    for place, name in enumerate(labelled.state_names):
+        if name in names and names.index(name) != place:
+            raise ActionlessError(
+                f"{labelled.source.path}: variable '{name}' is number {place}, the policy's number {names.index(name)} "
+                f"(counting from 0): give its variables in the order {', '.join(names)}"
+            )
 
 
 def _action_bins(environment: str, labelled: Log) -> int | None:
