@@ -99,6 +99,12 @@ class TestCache:
         expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF)
         assert (experts_folder(tmp_path) / "policy.safetensors").is_file()
 
+    def test_that_cannot_be_written_is_found_before_training(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(module, "_trained", no_training)
+        (tmp_path / "file").touch()
+        with pytest.raises(ActionlessError, match="let ACTIONLESS_CACHE name a folder that can be written"):
+            expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path / "file")
+
     def test_has_an_expert_for_each_question(self, tmp_path, monkeypatch):
         def key_of(log=None, bins=None, target="delta", config=BRIEF, seed=0):
             log, bins = labelled_log() if log is None else log, discretiser() if bins is None else bins

@@ -21,6 +21,7 @@ from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
+from actionless.files import disk_trouble
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
@@ -99,6 +100,9 @@ def expert_idm(
     try:
         return _stored(folder, spec, config)
     except (ActionlessError, OSError):
+        # Minutes of training are not begun where their outcome cannot be kept.
+        with disk_trouble(folder, "let ACTIONLESS_CACHE name a folder that can be written"):
+            folder.mkdir(parents=True, exist_ok=True)
         expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
     arrays, _ = pack(expert.network)
     policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
