@@ -28,6 +28,14 @@ def test_each_chart_is_written_as_png_and_svg_with_its_axes(tmp_path):
     assert "<!-- height -->" in paths[3].read_text()
 
 
+def test_a_single_measurement_and_seeds_without_a_step_in_common_are_drawn(tmp_path):
+    rows = {0: {"step": 100, "eval/return": 1.0, "guide/realised/height": 0.5}, 1: {"step": 200, "eval/return": 2.0}}
+    runs = [write_run(tmp_path / f"{seed}", "train", TRAIN, [row], seed=seed) for seed, row in rows.items()]
+    paths = write_figures(sections_of(*runs), tmp_path / "figures")
+    assert "<!-- td3 (2 seeds) -->" in paths[1].read_text()
+    assert "<!-- height -->" in paths[3].read_text()
+
+
 def test_names_are_not_taken_for_mathematics(tmp_path):
     (_, svg) = write_figures(sections_of(alone(tmp_path / "a", 1.0, agent="$x$")), tmp_path / "figures")
     assert "<!-- $x$ (1 seed) -->" in svg.read_text()

@@ -86,7 +86,8 @@ def test_seeds_that_share_no_step_are_drawn_without_a_mean(tmp_path, page_of):
     runs = [alone(tmp_path / "a", 1.0), alone(tmp_path / "b", 2.0, seed=1)]
     (runs[1] / "metrics.jsonl").write_text('{"step": 300, "eval/return": 2.0}\n')
     first, second = page_of(*runs).charts["chart-0-return"]["data"]
-    assert (first["name"], first["showlegend"], second["showlegend"]) == ("td3 (2 seeds)", True, False)
+    assert (second["name"], first["showlegend"], second["showlegend"]) == ("td3 (2 seeds)", False, True)
+    assert (first["y"], first["mode"]) == ([1.0], "markers")
 
 
 def test_realised_deltas_are_a_map_of_variables(tmp_path, page_of):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
@@ -67,21 +68,23 @@ def _draw_lines(figure: Figure, chart: LineChart) -> None:
     axes = figure.add_subplot()
     for line in chart.lines:
         style: dict[str, Any] = {"color": line.colour, "linestyle": "--" if line.dash == "dash" else "-"}
-        several = len(line.seeds) > 1
-        for seed in line.seeds if several else ():
-            axes.plot(seed.steps, seed.values, linewidth=0.6, alpha=0.35, **style)
-        if line.mean is None:
-            continue
-        name = f"{line.label} ({len(line.seeds)} seeds)" if several else f"{line.label} (1 seed)"
-        marker = "o" if len(line.mean.steps) == 1 else ""
-        axes.plot(line.mean.steps, line.mean.mean, linewidth=1.6, marker=marker, label=name, **style)
-        if line.mean.error is not None:
-            low, high = line.mean.mean - line.mean.error, line.mean.mean + line.mean.error
-            axes.fill_between(line.mean.steps, low, high, color=line.colour, alpha=0.2, linewidth=0)
+        for seed in line.seeds if len(line.seeds) > 1 else ():
+            axes.plot(seed.steps, seed.values, linewidth=0.6, alpha=0.35, marker=_marker(seed.steps), **style)
+        if line.mean is not None:
+            steps, mean, error = line.mean.steps, line.mean.mean, line.mean.error
+            axes.plot(steps, mean, linewidth=1.6, marker=_marker(steps), **style)
+            if error is not None:
+                axes.fill_between(steps, mean - error, mean + error, color=line.colour, alpha=0.2, linewidth=0)
+        count = "1 seed" if len(line.seeds) == 1 else f"{len(line.seeds)} seeds"
+        axes.lines[-1].set_label(f"{line.label} ({count})")
     axes.set_ylabel(chart.y)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     figure.legend(loc="outside lower center")
+
+
+def _marker(steps: np.ndarray) -> str:
+    return "" if len(steps) > 1 else "o"  # a line through one point is not seen
 
 
 def _draw_map(figure: Figure, chart: HeatMap) -> None:

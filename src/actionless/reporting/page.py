@@ -14,7 +14,7 @@ import numpy as np
 from actionless import __version__
 from actionless.reporting import tables
 from actionless.reporting.charts import Chart, HeatMap, Line, LineChart, charts_of, colours
-from actionless.reporting.curves import MOST_POINTS
+from actionless.reporting.curves import MOST_POINTS, MeanCurve
 from actionless.reporting.groups import Section
 from actionless.reporting.records import Curve
 from actionless.reporting.tables import Table
@@ -198,43 +198,29 @@ def _plotly_lines(chart: LineChart) -> dict[str, Any]:
 def _traces(line: Line) -> list[dict[str, Any]]:
     """Band, seeds and mean of one line: one entry in the legend, which toggles all of them."""
     label = html.escape(line.label)  # Plotly takes tags in its texts for formatting
-    common = {"mode": "lines", "legendgroup": label, "showlegend": False}
-    silent = {**common, "hoverinfo": "skip"}
-    single = line.mean is not None and len(line.seeds) == 1
+    shared = {"legendgroup": label, "showlegend": False}
+    silent = {**shared, "hoverinfo": "skip"}
     thin = {"color": line.colour, "width": 1, "dash": line.dash}
-    traces: list[dict[str, Any]] = [
-        {**silent, **_points(seed), "line": thin, "opacity": 0.35} for seed in (() if single else line.seeds)
-    ]
-    legend = f"{label} ({_count(len(line.seeds), 'seed')})"
+    seeds = [{**silent, **_points(seed), "line": thin, "opacity": 0.35} for seed in line.seeds]
     if line.mean is None:
-        traces[0] |= {"name": legend, "showlegend": True}
-        return traces
-    mean = _points(Curve(line.mean.steps, line.mean.mean))
-    error = _rounded(line.mean.error) if line.mean.error is not None else None
-    if error is not None:
-        ends = [
-            _points(Curve(line.mean.steps, line.mean.mean + sign * line.mean.error))
-            for sign in (-1, 1)
-            if line.mean.error is not None
-        ]
-        no_line = {"width": 0, "color": line.colour}
-        traces.insert(0, {**silent, **ends[0], "line": no_line})
-        traces.insert(1, {**silent, **ends[1], "line": no_line, "fill": "tonexty", "fillcolor": f"{line.colour}38"})
-    hover = "%{y:.4~g}" if error is None else "%{y:.4~g} ± %{customdata:.2~g}"
-    traces.append(
-        {
-            **common,
-            **mean,
-            "name": legend,
-            "showlegend": True,
-            "line": {"color": line.colour, "width": 2.4, "dash": line.dash},
-            "hovertemplate": f"{hover}<extra>{label}</extra>",
-        }
-        | ({} if error is None else {"customdata": error})
-    )
-    if len(line.mean.steps) == 1:
-        traces[-1]["mode"] = "markers"  # a line through one point is not seen
+        traces = seeds
+    else:
+        thick = {"color": line.colour, "width": 2.4, "dash": line.dash}
+        mean = {**shared, **_points(Curve(line.mean.steps, line.mean.mean)), "line": thick}
+        if line.mean.error is None:
+            traces = [mean | {"hovertemplate": f"%{{y:.4~g}}<extra>{label}</extra>"}]
+        else:
+            mean |= {"customdata": _rounded(line.mean.error)}
+            mean |= {"hovertemplate": f"%{{y:.4~g}} ± %{{customdata:.2~g}}<extra>{label}</extra>"}
+            traces = [*_band(line.mean, line.mean.error, line.colour, silent), *seeds, mean]
+    traces[-1] |= {"name": f"{label} ({_count(len(line.seeds), 'seed')})", "showlegend": True}
     return traces
+
+
+def _band(mean: MeanCurve, error: np.ndarray, colour: str, silent: dict[str, Any]) -> list[dict[str, Any]]:
+    low, high = (_points(Curve(mean.steps, mean.mean + sign * error)) for sign in (-1, 1))
+    edge = {**silent, "mode": "lines", "line": {"width": 0, "color": colour}}
+    return [{**low, **edge}, {**high, **edge, "fill": "tonexty", "fillcolor": f"{colour}38"}]
 
 
 def _plotly_map(chart: HeatMap) -> dict[str, Any]:
@@ -255,8 +241,9 @@ def _plotly_map(chart: HeatMap) -> dict[str, Any]:
     return {"data": [trace], "layout": layout}
 
 
-def _points(curve: Curve) -> dict[str, list[int] | list[float]]:
-    return {"x": curve.steps.tolist(), "y": _rounded(curve.values)}
+def _points(curve: Curve) -> dict[str, Any]:
+    mode = "lines" if len(curve.steps) > 1 else "markers"  # a line through one point is not seen
+    return {"x": curve.steps.tolist(), "y": _rounded(curve.values), "mode": mode}
 
 
 def _rounded(values: np.ndarray) -> list[float]:
