@@ -3,6 +3,7 @@ import pytest
 from test_state_policy import THREE_BINS, constant_policy, learnt
 
 from actionless.discretise import Discretiser, Normaliser
+from actionless.errors import ActionlessError
 from actionless.offline.recommendation import bin_directions
 
 # Two members; outputs are (down x, down y), (same x, same y), (up x, up y). Means: x (2, 1.5, 0), y (0, 1, 2).
@@ -25,6 +26,11 @@ class TestByHand:
         # x went up (utility 0), y went up as proposed.
         recommendation = policy.recommend(STATE, STATE + 1)
         assert recommendation.gain_over_data == pytest.approx(np.array([10.0, 0.0]))
+
+    def test_what_happened_must_be_finite(self):
+        policy = constant_policy(UTILITIES, "utilities")
+        with pytest.raises(ActionlessError, match="next states: variable 'y' is nan; give finite numbers"):
+            policy.recommend(STATE, np.array([7.0, np.nan]))
 
     def test_gains_of_all_variables_add_up_to_that_of_q(self):
         policy = learnt("decqn")

@@ -132,7 +132,10 @@ class StatePolicy:
         """
         index, probability, disagreement, *scores = np.moveaxis(self._compute(_outlook, states), -2, 0)
         utilities = np.stack(scores) * (self.value_scale / len(self.state_names))
-        happened = None if next_states is None else self.model.discretiser.delta(states, next_states)
+        happened = None
+        if next_states is not None:
+            _check(next_states, self.state_names, "next states")
+            happened = self.model.discretiser.delta(states, next_states)
         return Recommendation.of(
             self.state_names,
             self.model.discretiser,
@@ -255,18 +258,22 @@ _mean_output = eqx.filter_jit(lambda network, z: network(z).mean(axis=0))
 
 
 def _normalised(states: np.ndarray, normaliser: Normaliser, names: tuple[str, ...]) -> np.ndarray:
-    dim = len(normaliser.mean)
+    _check(states, names, "states")
+    return normaliser.normalise(states).astype(np.float32)
+
+
+def _check(states: np.ndarray, names: tuple[str, ...], what: str) -> None:
+    dim = len(names)
     if states.shape[-1:] != (dim,):
         raise ActionlessError(
-            f"states of shape {states.shape}: the policy was trained on {dim} variables per state "
+            f"{what} of shape {states.shape}: the policy was trained on {dim} variables per state "
             f"({', '.join(names[:8])}{', …' if dim > 8 else ''})"
         )
     if not np.isfinite(states).all():
         place = np.argwhere(~np.isfinite(states))[0]
         row = f"row {place[0]}, " if len(place) > 1 else ""
         value = states[tuple(place)]
-        raise ActionlessError(f"states: {row}variable '{names[place[-1]]}' is {value}; give finite numbers")
-    return normaliser.normalise(states).astype(np.float32)
+        raise ActionlessError(f"{what}: {row}variable '{names[place[-1]]}' is {value}; give finite numbers")
 
 
 def _by_rows(function: Callable[..., Array], model: eqx.Module, *arrays: np.ndarray) -> np.ndarray:
