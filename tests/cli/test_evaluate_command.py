@@ -87,6 +87,12 @@ def test_a_saved_policy_is_enough_where_there_is_data(run, tmp_path, capsys):
     assert json.loads(out)["log"]["episodes"] == 12
 
 
+def test_figures_of_the_log_it_was_trained_on_say_so(run, tmp_path, capsys):
+    shutil.copy(run.parent / "walk.npz", tmp_path / "renamed.npz")
+    _, out, _ = call(capsys, run, "--data", tmp_path / "renamed.npz", "--json")
+    assert json.loads(out)["log"]["measured_on"] == "the log it was trained on, whole"
+
+
 class TestMistakes:
     def test_a_log_with_other_variables(self, run, tmp_path, capsys):
         other = save_walk(tmp_path / "other.npz", names=("height", "mass"))

@@ -164,7 +164,9 @@ def diagnose_run(
     """Measure a run's policy on the episodes of its log that it was not trained on, or on another log."""
     policy = StatePolicy.load(run)
     if data is not None:
-        return diagnose(policy, read_with(data, read or ReadOptions()))
+        log = read_with(data, read or ReadOptions())
+        known = policy.provenance.get("data", {}).get("fingerprint") == log.fingerprint
+        return diagnose(policy, Part(log, np.arange(len(log)), "the log it was trained on, whole") if known else log)
     manifest = manifest_of(policy, run)
     if manifest.data["origin"] is None:
         raise ActionlessError(
