@@ -87,4 +87,6 @@ class TestMistakes:
 
 
 def test_in_the_terminal(folder, capsys):
-    assert f"2 episodes of {TASK}: return " in " ".join(evaluated(folder, capsys, "bc-delta").split())
+    said = " ".join(evaluated(folder, capsys, "bc-delta").split())
+    assert f"2 episodes of {TASK}: return " in said
+    assert "; the inverse dynamics model is off by " in said

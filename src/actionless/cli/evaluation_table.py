@@ -45,6 +45,9 @@ def _episodes(played: EnvironmentFigures) -> Text:
         said += f", score {_number(figures['score'])}"
     if figures["rollout_delta_error"] is not None:
         said += f", Δs error {_number(figures['rollout_delta_error'])}"
+    said += f", mean length {_number(figures['rollout_length'])}"
+    if figures["idm_error"] is not None:
+        said += f"; the inverse dynamics model is off by {_number(figures['idm_error'])} on actions it has not seen"
     return Text(said)
 
 
@@ -80,7 +83,7 @@ def _remarks(d: Diagnosis) -> Table:
     if (values := d.values) is not None:
         table.add_row(
             "Q",
-            f"{_number(values.q_of_proposals)} for proposals, {_number(values.q_of_data)} for what happened; observed "
+            f"{_number(values.q_of_proposals)} for proposals, {_number(values.gain)} above what happened; observed "
             f"return {_number(values.data_return)} ± {_number(values.return_std)} (γ = {values.discount:g}, "
             f"{values.states:,} states with a complete return); rank correlation {_number(values.rank_correlation)}",
         )
