@@ -39,12 +39,6 @@ def reference_scores(environment: str, log: Log | None = None) -> ReferenceScore
     return known if known is not None or log is None else _recorded(environment, log)
 
 
-def normalised_score(environment: str, episode_return: float, log: Log | None = None) -> float | None:
-    """The score of a return in a task; None where nobody has said what counts as 0 and as 100."""
-    reference = reference_scores(environment, log)
-    return None if reference is None else reference.score(episode_return)
-
-
 def _recorded(environment: str, log: Log) -> ReferenceScores | None:
     """What `actionless record` measured, if the log is of the same task and an expert was trained for it."""
     try:
