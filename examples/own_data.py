@@ -9,6 +9,7 @@ trains an agent in the tank, guided and alone. docs/own-data.md goes the same wa
 import argparse
 import json
 from pathlib import Path
+from typing import Literal
 
 import actionless
 from actionless.analysis.diagnostics import diagnose_run
@@ -18,11 +19,12 @@ TASK = "heated_tank:HeatedTank-v0"  # the module is beside this file, so Python 
 HIDDEN = (64, 64)
 
 
-def main(out: Path, updates: int, steps: int) -> None:
+def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
     """Write the three runs to `out`, and say what came of them."""
+    updates, steps = {"smoke": (60, 400), "cpu": (6_000, 10_000)}[scale]
     log = actionless.read(LOG)
     sizes = actionless.LearnerOptions(hidden=HIDDEN, ensemble=3, learning_rate=1e-3)
-    actionless.pretrain(LOG, out / "policy", steps=updates, batch_size=128, learner=sizes)
+    actionless.pretrain(LOG, out / "policy", scale=scale, steps=updates, batch_size=128, learner=sizes)
     print(diagnose_run(out / "policy").verdict.sentence)
 
     policy = actionless.StatePolicy.load(out / "policy")
@@ -33,7 +35,16 @@ def main(out: Path, updates: int, steps: int) -> None:
     learner = actionless.AgentOptions(hidden=HIDDEN)
     for name, guide in (("guided", out / "policy"), ("alone", None)):
         guidance = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
-        actionless.train(TASK, out / name, guide=guide, steps=steps, batch_size=128, learner=learner, guidance=guidance)
+        actionless.train(
+            TASK,
+            out / name,
+            guide=guide,
+            scale=scale,
+            steps=steps,
+            batch_size=128,
+            learner=learner,
+            guidance=guidance,
+        )
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 
 
@@ -46,7 +57,8 @@ def curve(run: Path) -> list[float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="directory for the runs")
-    parser.add_argument("--updates", type=int, default=6_000, help="updates of the state policy")
-    parser.add_argument("--steps", type=int, default=10_000, help="steps of each agent in the tank")
+    parser.add_argument(
+        "--scale", choices=("smoke", "cpu"), default="cpu", help="seconds to see that it works, or minutes"
+    )
     options = parser.parse_args()
-    main(options.out, options.updates, options.steps)
+    main(options.out, options.scale)

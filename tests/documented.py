@@ -35,7 +35,7 @@ SHORTER = {
     "train": {"--scale": "smoke", "--steps": "400", "--episodes": "1", "--seeds": "1"},
     "evaluate": {"--scale": "smoke", "--episodes": "1"},
     "record": {"--scale": "smoke", "--steps": "300", "--train-steps": "500"},
-    "examples/own_data.py": {"--updates": "60", "--steps": "1100"},
+    "examples/own_data.py": {"--scale": "smoke"},
 }
 """What the test gives to a verb or an example instead of what the page says: sizes alone."""
 
