@@ -49,7 +49,7 @@ def _lines(examination: "Examination") -> list[str]:
             else f"absent: pip install 'actionless[{extra}]'"
             for extra, packages in examination.extras.items()
         },
-        "environment": examination.environment or {"": "none of the variables that matter here is set"},
+        "environment": examination.environment or {"variables": "none of those that matter is set"},
         "speed": _speed(examination),
     }
     width = max(len(name) for section in sections.values() for name in section)
@@ -86,5 +86,10 @@ def _speed(examination: "Examination") -> dict[str, str]:
     return {
         "products": f"{speed.matmul_gflops:.0f} GFLOP/s ({speed.matmul})",
         "updates": f"{speed.updates_per_second:.0f} per second ({speed.updates})",
-        "cores busy": f"{speed.cores_busy:.1f} of {examination.cores}",
+        "cores busy": f"{speed.cores_busy:.1f} of {examination.cores}{_others(speed.cores_busy)}",
     }
+
+
+def _others(cores_busy: float) -> str:
+    """Even one thread keeps a whole core busy, unless it has to share it."""
+    return "; other processes were at work, and slow these figures" if cores_busy < 0.9 else ""
