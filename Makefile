@@ -47,7 +47,8 @@ test-peers: .venv-peers/ready
 test-browser: .venv/browser
 	$(BIN)/python -m pytest -m browser tests/reporting
 
-# PyTorch stays out of .venv: nothing but the adapter needs it. Its version is pinned so that one build is tested.
+# PyTorch stays out of .venv: nothing but the adapter needs it. Its version is pinned so that one build is tested; threads
+# that wait for each other make small networks slow.
 .venv-sb3/ready: Makefile pyproject.toml
 	test -x .venv-sb3/bin/python || $(PYTHON) -m venv .venv-sb3
 	.venv-sb3/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 -e '.[sb3]' \
@@ -55,8 +56,8 @@ test-browser: .venv/browser
 	touch $@
 
 test-sb3: .venv-sb3/ready
-	.venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py
-	.venv-sb3/bin/python -m pytest tests/test_documentation.py -k guide-your-agent
+	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py
+	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/test_documentation.py -k guide-your-agent
 
 lint: .venv/dev
 	$(BIN)/ruff check .

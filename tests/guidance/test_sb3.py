@@ -18,7 +18,6 @@ import actionless
 from actionless import ActionlessError, Fixed, GuideConfig, IdmConfig, PaperSchedule
 
 pytest.importorskip("stable_baselines3", reason="`make test-sb3` has it")
-import torch
 from stable_baselines3 import DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
@@ -26,8 +25,6 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from actionless.guidance.sb3 import GuideCallback
-
-torch.set_num_threads(1)
 
 LENGTH, WARM_UP = 5, 6
 LEARNT_IN_40 = 40 // SMALL.idm.every - WARM_UP // SMALL.idm.every
