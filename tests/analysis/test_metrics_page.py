@@ -1,0 +1,107 @@
+"""docs/metrics.md explains every figure that runs and `evaluate --json` have, and none that they do not have.
+
+One real run of each verb says what the loops add; what each method and agent measures is known without training it.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import jax
+import numpy as np
+import pytest
+from linear_task import TASK, labelled_log
+
+import actionless
+from actionless import cli
+from actionless.discretise import Discretiser
+from actionless.offline import learner as offline
+from actionless.offline import presets as methods
+from actionless.online import agent as online
+from actionless.online import presets as agents
+from actionless.online.replay import Replay
+from actionless.training.heldout import HEADLINE
+from actionless.training.online_options import OnlineLoopOptions
+from actionless.training.options import LoopOptions
+from actionless.training.prepared import Preparation
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+VARIABLES = ("s0", "s1")
+KEY = jax.random.key(0)
+
+
+def documented(heading):
+    """The keys in the first column of the tables below a heading of the page."""
+    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
+    (text,) = (section for section in sections if section.startswith(f"{heading}\n"))
+    cells = re.findall(r"^\| (`[^|]+`) \|", text, flags=re.MULTILINE)
+    return {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+
+
+def keys_of_rows(path):
+    return {key for line in path.read_text().splitlines() for key in json.loads(line)}
+
+
+def of_updates(create, spec, config, batch):
+    """What an update measures, without making one."""
+    return set(jax.eval_shape(lambda: create(spec, config, KEY).update(batch, KEY)[1]))
+
+
+def nested(figures, lead=""):
+    """The keys of an object in the words of the page: a.b for objects, a[].b for lists of them."""
+    for key, value in figures.items():
+        name = f"{lead}{'NAME' if key in VARIABLES else key}"
+        if isinstance(value, dict):
+            yield from nested(value, f"{name}.")
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            yield from nested(value[0], f"{name}[].")
+        else:
+            yield name
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A pre-training run, its log beside it."""
+    folder = tmp_path_factory.mktemp("runs")
+    log = labelled_log()
+    arrays = {"states": log.states, "next_states": log.next_states, "rewards": log.rewards, "actions": log.actions}
+    np.savez(folder / "linear.npz", **arrays, terminals=log.ends)  # so that there are complete returns
+    loop = LoopOptions(log_every=10, evaluate_every=10)
+    actionless.pretrain(folder / "linear.npz", folder / "run", scale="smoke", steps=10, loop=loop)
+    return folder / "run"
+
+
+def test_pretraining(run):
+    log = labelled_log()
+    batch = Preparation(log, Discretiser.fit(log.states, log.next_states)).many_rows(np.arange(8)).on_device()
+    measured = keys_of_rows(run / "metrics.jsonl") | set(HEADLINE)
+    for method in get_args(methods.Method):
+        config = methods.preset(method, methods.SCALES["smoke"])
+        measured |= of_updates(methods.create_learner, offline.Spec(2, 3, 2), config, batch)
+    assert measured == documented("metrics.jsonl of pretrain")
+
+
+def test_training_and_the_summary(run, tmp_path):
+    loop = OnlineLoopOptions(log_every=20, evaluate_every=20, episodes=1)
+    # The agent that compiles fastest.
+    brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8}
+    actionless.train(TASK, tmp_path / "run", agent="decqn", guide=run, loop=loop, **brief)
+    rows = keys_of_rows(tmp_path / "run" / "metrics.jsonl")
+    measured = {re.sub(f"/({'|'.join(VARIABLES)})$", "/NAME", key) for key in rows}
+    for agent in get_args(agents.AgentName):
+        spec = online.Spec(2, 2, 3 if agent == "decqn" else None)
+        batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
+        config = agents.preset(agent, agents.SCALES["smoke"])
+        measured |= of_updates(agents.create_agent, spec, config, batch)
+    assert measured == documented("metrics.jsonl of train")
+    summary = json.loads((tmp_path / "run" / "result.json").read_text()).keys()
+    assert summary | keys_of_rows(tmp_path / "run" / "timing.jsonl") == documented("result.json")
+
+
+def test_evaluation(run, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path))
+    played = ["--env", TASK, "--labelled", str(run.parent / "linear.npz"), "--scale", "smoke", "--episodes", "1"]
+    capsys.readouterr()
+    assert cli.run(["evaluate", str(run), *played, "--json"]) == 0
+    assert set(nested(json.loads(capsys.readouterr().out))) == documented("evaluate --json")
