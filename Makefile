@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test test-slow test-peers test-sb3 test-browser lint format bench docs clean
 
 help:
-	@echo "make demo    set up, then look at a small bundled log"
+	@echo "make demo    set up, then go the whole way on a small bundled log, in about five minutes"
 	@echo "make test    set up, then run the tests"
 	@echo "make lint    ruff and pyright"
 	@echo "make bench   the benchmarks, as JSON"
@@ -22,7 +22,7 @@ help:
 	touch .venv/core $@
 
 demo: .venv/core
-	$(BIN)/actionless inspect examples/heated_tank.parquet
+	$(BIN)/actionless demo --overwrite
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2

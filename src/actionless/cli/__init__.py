@@ -14,6 +14,7 @@ from actionless import __version__
 from actionless.errors import ActionlessError
 
 VERBS = {
+    "demo": "go the whole way on a small bundled log, in about five minutes",
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
     "train": "train an agent in a task, guided by a state policy or not",

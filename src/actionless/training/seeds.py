@@ -216,7 +216,7 @@ class _Display:
 
     def __init__(self, shown: ProgressDisplay, paths: list[Path]):
         self._shown, self._step = shown, -1
-        self._latest: dict[Path, dict[str, float]] = {path: {} for path in paths}
+        self._latest: dict[Path, dict[str, int | float]] = {path: {} for path in paths}
 
     def update(self) -> None:
         """Look at what the seeds have written; a metric that not every row has keeps its last value."""
@@ -243,7 +243,7 @@ def _summary(run: Run, several: SeveralSeeds, paths: list[Path]) -> Result:
     return Result(run.manifest.verb, several.steps, seconds, _mean([result.final for result in results]))
 
 
-def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+def _mean(rows: Sequence[dict[str, int | float]]) -> dict[str, float]:
     """Of what all have in common."""
     common = set.intersection(*(set(row) for row in rows)) if rows else set()
     return {name: sum(row[name] for row in rows) / len(rows) for name in sorted(common)}

@@ -1,0 +1,121 @@
+"""The whole way on a small bundled log: pre-train, train agents alone and guided, report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from actionless.analysis.statistics import mean_and_error
+from actionless.data.read import read
+from actionless.errors import ActionlessError
+from actionless.offline.state_policy import StatePolicy
+from actionless.reporting.report import report
+from actionless.runs.sinks import read_rows
+from actionless.training.online_options import AgentOptions, OnlineLoopOptions
+from actionless.training.options import LearnerOptions
+from actionless.training.pretrain import pretrain
+from actionless.training.train import train
+
+TASK = "HalfCheetah-v5"
+LOG = Path(__file__).with_name("demo_log.parquet")
+EVALUATIONS = 10
+HIDDEN = (128, 128)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything; experiments/demo/README.md says how it was picked."""
+
+    updates: int
+    """Of the state policy."""
+    steps: int
+    """Of each agent."""
+    seeds: int
+    """Agents of each kind."""
+    episodes: int
+    """Of each evaluation."""
+
+
+FULL = Size(updates=5_000, steps=15_000, seeds=4, episodes=3)
+QUICK = Size(updates=500, steps=2_000, seeds=2, episodes=1)
+
+
+def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = print) -> Path:
+    """Go the whole way in `out`; the report's path is returned."""
+    if out.exists() and not overwrite:
+        raise ActionlessError(
+            f"{out} exists: --overwrite runs the demo in it anew, `actionless resume {out}/guided` goes on with a part "
+            "of it that stopped, another --out leaves it alone"
+        )
+    policy, alone, guided, page = out / "state-policy", out / "alone", out / "guided", out / "report.html"
+    log = read(LOG)
+    say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
+    say("2/4 Pre-training a state policy: which way should each variable move from here?")
+    learnt = pretrain(LOG, policy, steps=size.updates, learner=LearnerOptions(hidden=HIDDEN), overwrite=overwrite)
+    assert isinstance(learnt, StatePolicy)
+    say(_example(learnt, np.asarray(log.states[:1])))
+    say(f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each")
+    _train(alone, size, None, overwrite)
+    say(f"\n4/4 Training {size.seeds} agents that the state policy guides in the first half of their steps")
+    _train(guided, size, policy, overwrite)
+    report([policy, alone, guided], page, overwrite=overwrite)
+    say(f"\n{_outcome(returns(alone), returns(guided), size)}\nReport: {page}")
+    return page
+
+
+def returns(run: Path) -> Float[np.ndarray, "seeds evaluations"]:
+    """What the agents of a run returned at each of their evaluations."""
+    return np.array(
+        [
+            [row["eval/return"] for row in read_rows(seed / "metrics.jsonl") if "eval/return" in row]
+            for seed in sorted(run.glob("seed-*"))
+        ]
+    )
+
+
+def _train(out: Path, size: Size, guide: Path | None, overwrite: bool) -> None:
+    evaluate_every = size.steps // EVALUATIONS
+    train(
+        TASK,
+        out,
+        agent="sac",
+        guide=guide,
+        steps=size.steps,
+        seeds=size.seeds,
+        batch_size=128,
+        learner=AgentOptions(hidden=HIDDEN, learning_rate=1e-3),
+        loop=OnlineLoopOptions(
+            log_every=min(evaluate_every, 250), evaluate_every=evaluate_every, episodes=size.episodes
+        ),
+        overwrite=overwrite,
+    )
+
+
+def _example(policy: StatePolicy, state: Float[np.ndarray, "1 dim"]) -> str:
+    arrows = {-1: "↓", 0: "=", 1: "↑"}
+    moves = zip(policy.state_names, policy.propose(state)[0].tolist(), strict=True)
+    return f"From the log's first state: {' '.join(f'{name}{arrows[move]}' for name, move in moves)}\n"
+
+
+def _outcome(
+    alone: Float[np.ndarray, "seeds evaluations"], guided: Float[np.ndarray, "seeds evaluations"], size: Size
+) -> str:
+    """What came out, whatever it is."""
+    lines = [f"{'return of the agent by itself':<36}{'alone':>20}{'guided':>20}"]
+    for title, part in (("over the whole run", slice(None)), ("last three evaluations", slice(-3, None))):
+        shown = [mean_and_error(runs[:, part].mean(axis=1)) for runs in (alone, guided)]
+        figures = "".join(f"{f'{mean:,.0f} ± {error:,.0f}':>20}" for mean, error in shown)
+        lines.append(f"{f'mean ± s.e. of {size.seeds} seeds, {title}':<36}{figures}")
+    return "\n".join([*lines, f"Over the whole run, {_compared(alone.mean(axis=1), guided.mean(axis=1))}."])
+
+
+def _compared(alone: Float[np.ndarray, " seeds"], guided: Float[np.ndarray, " seeds"]) -> str:
+    if guided.min() > alone.max():
+        return "every guided agent is above every one alone"
+    if guided.max() < alone.min():
+        return "every guided agent is below every one alone"
+    return f"the seeds overlap: in {(guided[:, None] > alone).mean():.0%} of pairs the guided agent is above"
