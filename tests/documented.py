@@ -3,6 +3,7 @@
 A reader has one folder, with `examples/` in it, and goes through a page from top to bottom. `sh` blocks are commands;
 `console` blocks are too, or, with `$ ` before each command, commands and what they print; `python` blocks are programs,
 each by itself. Everything happens in one process, where starting Python and JAX again for each would take minutes.
+Blocks with a title belong to a clone of the repository: tests/test_adding_a_learner.py does them.
 """
 
 import contextlib
@@ -64,6 +65,7 @@ class Block:
     language: str
     text: str
     line: int
+    title: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,12 @@ def blocks(page: str) -> list[Block]:
             if opened is not None:
                 opened[1].append(line)
         elif opened is None:
-            opened = (fence[1].split()[0] if fence[1].strip() else "text", [], number)
+            language, _, rest = fence[1].strip().partition(" ")
+            title = re.search('title="(.+)"', rest)
+            opened = (language or "text", [], number, title and title[1])
         else:
-            language, lines, first = opened
-            found.append(Block(language, textwrap.dedent("\n".join(lines) + "\n"), first))
+            language, lines, first, title = opened
+            found.append(Block(language, textwrap.dedent("\n".join(lines) + "\n"), first, title))
             opened = None
     assert opened is None, f"the block at line {opened and opened[2]} has no end"
     return found
@@ -124,6 +128,8 @@ class Reader:
     def follow(self, page: str) -> None:
         """Do all that the page says; an assertion names the line that does not work."""
         for block in blocks(page):
+            if block.title is not None:
+                continue
             assert block.language in (*DONE, *SHOWN), (
                 f"line {block.line}: nobody knows what to do with a block of '{block.language}': write sh, console or "
                 "python for what readers are to do, text for what they are to see"
