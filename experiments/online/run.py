@@ -45,8 +45,9 @@ def jobs() -> Iterator[Job]:
         for seed in (0, 1):
             for guided in (False, True):
                 yield Job("td3", task, guided, seed, 50_000)
-    for guided in (False, True):
-        yield Job("sac", "HalfCheetah-v5", guided, 0, 25_000)
+    for seed in (0, 1):
+        for guided in (False, True):
+            yield Job("sac", "HalfCheetah-v5", guided, seed, 50_000)
     for guided in (False, True):
         yield Job("decqn", "dmc:cheetah-run", guided, 0, 20_000)
 
@@ -58,6 +59,8 @@ def work(job: Job, policies: Path, runs: Path) -> None:
         return
     begin = ["train", job.task, "--out", str(run), "--agent", job.agent, "--steps", str(job.steps)]
     begin += ["--seed", str(job.seed), *(["--guide", str(policy)] if job.guided else [])]
+    if job.agent == "td3" and job.guided:
+        begin += ["--idm-every", "2"]  # what `cpu` scale was when these runs were made
     arguments = ["resume", str(run)] if run.exists() else begin
     subprocess.run([sys.executable, "-m", "actionless", *arguments], check=True, env={**os.environ, "NPROC": "1"})
 
