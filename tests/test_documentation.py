@@ -33,6 +33,13 @@ def test_blocks_of_a_clone_are_done_elsewhere():
     assert [name for name, page in PAGES.items() if any(block.title for block in blocks(page))] == ["adding-a-learner"]
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_a_page_names_are_there(name):
+    named = set(re.findall(r"\b((?:experiments|benchmarks|examples|docs)/[\w./-]*\w)", PAGES[name]))
+    modules = {f"{module.replace('.', '/')}.py" for module in re.findall(r"-m (benchmarks\.\w+)", PAGES[name])}
+    assert [path for path in named | modules if not (ROOT / path).exists()] == []
+
+
 def test_no_rule_outlives_what_it_is_for():
     everything = [block for page in PAGES.values() for block in blocks(page)]
     done = [block for block in everything if block.language in DONE[:2] and block.title is None]
