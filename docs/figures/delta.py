@@ -14,8 +14,8 @@ import actionless
 
 LOG = Path(__file__).parents[2] / "examples" / "heated_tank.parquet"
 SHOWN = ("level", "demand")
-MINUTES = 45
-WIDTH, LEFT, RIGHT = 560, 66, 14
+MINUTES = 40
+WIDTH, LEFT, RIGHT = 440, 52, 10
 CURVE, STRIP, BETWEEN, TOP = 96, 44, 34, 28
 
 # Blue and vermilion after Okabe and Ito; the position says the same as the colour.
@@ -85,7 +85,7 @@ def drawing() -> str:
         top += CURVE + 12 + STRIP + BETWEEN
     marks = [
         f'<text class="small" x="{across(t):.1f}" y="{top - 8}" text-anchor="middle">{t}</text>'
-        for t in range(0, MINUTES - 5, 10)
+        for t in range(0, MINUTES - 9, 10)
     ]
     end = f'<text class="small" x="{WIDTH - RIGHT}" y="{top - 8}" text-anchor="end">minutes</text>'
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}" height="{top}">'
