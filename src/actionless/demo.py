@@ -21,7 +21,6 @@ from actionless.training.train import train
 TASK = "HalfCheetah-v5"
 LOG = Path(__file__).with_name("demo_log.parquet")
 EVALUATIONS = 10
-HIDDEN = (128, 128)
 
 Say = Callable[[str], None]
 
@@ -40,7 +39,7 @@ class Size:
     """Of each evaluation."""
 
 
-FULL = Size(updates=5_000, steps=15_000, seeds=4, episodes=3)
+FULL = Size(updates=5_000, steps=25_000, seeds=4, episodes=3)
 QUICK = Size(updates=500, steps=2_000, seeds=2, episodes=1)
 
 
@@ -55,7 +54,7 @@ def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = pr
     log = read(LOG)
     say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
     say("2/4 Pre-training a state policy: which way should each variable move from here?")
-    learnt = pretrain(LOG, policy, steps=size.updates, learner=LearnerOptions(hidden=HIDDEN), overwrite=overwrite)
+    learnt = pretrain(LOG, policy, steps=size.updates, learner=LearnerOptions(hidden=(128, 128)), overwrite=overwrite)
     assert isinstance(learnt, StatePolicy)
     say(_example(learnt, np.asarray(log.states[:1])))
     say(f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each")
@@ -87,7 +86,7 @@ def _train(out: Path, size: Size, guide: Path | None, overwrite: bool) -> None:
         steps=size.steps,
         seeds=size.seeds,
         batch_size=128,
-        learner=AgentOptions(hidden=HIDDEN, learning_rate=1e-3),
+        learner=AgentOptions(hidden=(64, 64), learning_rate=5e-4),
         loop=OnlineLoopOptions(
             log_every=min(evaluate_every, 250), evaluate_every=evaluate_every, episodes=size.episodes
         ),
