@@ -70,7 +70,7 @@ class TestOutcome:
     def test_in_numbers(self):
         alone = np.array([[0.0] * 7 + [10, 20, 30], [0.0] * 7 + [30, 40, 50]])
         said = _outcome(alone, 10 * alone, TINY).splitlines()
-        assert said[1].split("whole run")[1].split() == ["9", "±", "3", "90", "±", "30"]
+        assert said[1].split("evaluations")[1].split() == ["9", "±", "3", "90", "±", "30"]
         assert said[2].split("evaluations")[1].split() == ["30", "±", "10", "300", "±", "100"]
 
 

@@ -104,12 +104,11 @@ def _outcome(
     alone: Float[np.ndarray, "seeds evaluations"], guided: Float[np.ndarray, "seeds evaluations"], size: Size
 ) -> str:
     """What came out, whatever it is."""
-    lines = [f"{'return of the agent by itself':<36}{'alone':>20}{'guided':>20}"]
-    for title, part in (("over the whole run", slice(None)), ("last three evaluations", slice(-3, None))):
+    lines = [f"{f'return by itself, mean ± s.e. of {size.seeds}':<36}{'alone':>16}{'guided':>16}"]
+    for title, part in (("all evaluations", slice(None)), ("last three evaluations", slice(-3, None))):
         shown = [mean_and_error(runs[:, part].mean(axis=1)) for runs in (alone, guided)]
-        figures = "".join(f"{f'{mean:,.0f} ± {error:,.0f}':>20}" for mean, error in shown)
-        lines.append(f"{f'mean ± s.e. of {size.seeds} seeds, {title}':<36}{figures}")
-    return "\n".join([*lines, f"Over the whole run, {_compared(alone.mean(axis=1), guided.mean(axis=1))}."])
+        lines.append(f"{title:<36}" + "".join(f"{f'{mean:,.0f} ± {error:,.0f}':>16}" for mean, error in shown))
+    return "\n".join([*lines, f"Over all evaluations, {_compared(alone.mean(axis=1), guided.mean(axis=1))}."])
 
 
 def _compared(alone: Float[np.ndarray, " seeds"], guided: Float[np.ndarray, " seeds"]) -> str:
