@@ -50,6 +50,13 @@ def test_no_rule_outlives_what_it_is_for():
     assert [name for name in (*GIVEN, *ELSEWHERE) if name not in texts] == []
 
 
+def test_programs_for_stable_baselines3_are_those_of_the_page_that_its_job_does():
+    for name, page in PAGES.items():
+        for block in blocks(page):
+            if "stable_baselines3" in block.text and block.language == "python":
+                assert block.text in PAGES["guide-your-agent"], f"{name}, line {block.line}"
+
+
 def test_sizes_are_all_that_is_shortened():
     words = shlex.split("actionless train Hopper-v5 --seeds 5 --guide runs/hopper --out runs/guided")
     assert shlex.join(shortened(words)) == (
