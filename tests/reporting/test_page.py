@@ -7,6 +7,7 @@ import pytest
 from hand_made import alone, guided, pretrained
 from plotly.offline import get_plotlyjs
 
+from actionless.reporting.charts import PALETTE
 from actionless.reporting.report import report
 
 
@@ -88,6 +89,14 @@ def test_seeds_that_share_no_step_are_drawn_without_a_mean(tmp_path, page_of):
     first, second = page_of(*runs).charts["chart-0-return"]["data"]
     assert (second["name"], first["showlegend"], second["showlegend"]) == ("td3 (2 seeds)", False, True)
     assert (first["y"], first["mode"]) == ([1.0], "markers")
+
+
+def test_an_agent_and_a_method_of_the_same_name_take_no_colour_from_their_neighbours(tmp_path, page_of):
+    agents = [alone(tmp_path / agent, 1.0, agent=agent) for agent in ("decqn", "td3")]
+    methods = [pretrained(tmp_path / f"by {method}", 0.5, method=method) for method in ("bc-delta", "decqn")]
+    charts = page_of(*agents, *methods).charts
+    drawn = {key: [line["line"]["color"] for line in charts[key]["data"]] for key in ("chart-0-return", "chart-1-loss")}
+    assert drawn == {"chart-0-return": list(PALETTE[:2]), "chart-1-loss": list(PALETTE[:2])}
 
 
 def test_realised_deltas_are_a_map_of_variables(tmp_path, page_of):

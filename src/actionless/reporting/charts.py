@@ -196,12 +196,12 @@ class HeatMap:
 Chart = LineChart | HeatMap
 
 
-def colours(sections: list[Section]) -> dict[str, str]:
-    """One colour for a label, whichever section it stands in; each verb begins anew."""
+def colours(sections: list[Section]) -> dict[str, dict[str, str]]:
+    """For each verb, one colour for a label, whichever of its sections the label stands in."""
     chosen = {}
-    for verb in {section.verb for section in sections}:
+    for verb in dict.fromkeys(section.verb for section in sections):
         labels = sorted({group.label for section in sections for group in section.groups if section.verb == verb})
-        chosen |= {label: PALETTE[index % len(PALETTE)] for index, label in enumerate(labels)}
+        chosen[verb] = {label: PALETTE[index % len(PALETTE)] for index, label in enumerate(labels)}
     return chosen
 
 

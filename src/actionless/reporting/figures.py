@@ -33,7 +33,7 @@ def write_figures(sections: list[Section], folder: Path, *, overwrite: bool = Fa
     charts = {
         f"{slug(f'{section.verb} {section.title}')}-{chart.key}": (section, chart)
         for section in sections
-        for chart in charts_of(section, colour)
+        for chart in charts_of(section, colour[section.verb])
     }
     targets = {name: [folder / f"{name}.{ending}" for ending in ("png", "svg")] for name in charts}
     present = next((path for paths in targets.values() for path in paths if path.exists()), None)

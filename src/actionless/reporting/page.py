@@ -44,10 +44,10 @@ def render(sections: list[Section], notes: Sequence[str], command: str) -> str:
     figures: dict[str, Any] = {}
     contents, parts = [], []
     for number, section in enumerate(sections):
-        charts = {f"chart-{number}-{chart.key}": chart for chart in charts_of(section, colour)}
+        charts = {f"chart-{number}-{chart.key}": chart for chart in charts_of(section, colour[section.verb])}
         figures |= {name: _plotly(chart) for name, chart in charts.items()}
         contents.append((f"section-{number}", section.title))
-        parts.append(_section(f"section-{number}", section, charts, colour))
+        parts.append(_section(f"section-{number}", section, charts, colour[section.verb]))
     for identity, title, body in _tables(sections):
         contents.append((identity, title))
         parts.append(f'<section id="{identity}"><h2>{title}</h2>{body}</section>')
