@@ -48,7 +48,7 @@ GIVEN = {
 """What readers have that a page does not make, and how it is made here, in small (`--out` is added)."""
 
 NOT_DONE = {
-    "make": ".ci/run calls it",
+    "make": "`make test` runs this; of `make demo`, .ci/run does the quick one",
 }
 """Programs that are not called, and why."""
 
