@@ -23,7 +23,7 @@ def test_each_chart_is_written_as_png_and_svg_with_its_axes(tmp_path):
     ]
     assert sorted(paths) == sorted((tmp_path / "figures").iterdir())
     assert all(path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml") for path in paths)
-    for text in ("Hopper-v5: return of the agent alone", "environment steps", "return per episode", "td3 (1 seed)"):
+    for text in ("Hopper-v5: return in evaluation", "environment steps", "return per episode", "td3 (1 seed)"):
         assert f"<!-- {text} -->" in paths[1].read_text()
     assert "<!-- height -->" in paths[3].read_text()
 

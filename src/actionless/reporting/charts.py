@@ -45,7 +45,7 @@ class Plan:
 _TRAIN = (
     Plan(
         "return",
-        "Return of the agent alone",
+        "Return in evaluation",
         "Mean return of the evaluation episodes: the agent's best actions, without a guide. Higher is better.",
         "return per episode",
         (Plotted("eval/return"),),
@@ -69,7 +69,7 @@ _TRAIN = (
         "reward",
         "Reward of guided and own steps",
         "Mean reward of a step that the guide took, and of one that the agent took itself. Where the agent's own "
-        "is higher, it has outgrown its guide.",
+        "is higher, it has outgrown its guide, or the guide was never any good.",
         "reward per step",
         (Plotted("guide/reward", "guided"), Plotted("guide/own_reward", "own", "dash")),
     ),

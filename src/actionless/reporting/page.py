@@ -28,7 +28,7 @@ _ABOUT = (
 )
 _SUMMARY = {
     "train": (
-        "Returns are evaluations of the agent alone: mean of the seeds ± one standard error. Best is the highest point "
+        "Returns are of evaluations, without guide: mean of the seeds ± one standard error. Best is the highest point "
         "of the mean curve, and average the area under it divided by its length. The last column, where there is one, "
         "says when a guided group's mean first reached the final return of the group that differs in the guide alone."
     ),
