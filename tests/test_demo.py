@@ -3,11 +3,12 @@ import pytest
 
 import actionless
 from actionless.cli import run
-from actionless.demo import EVALUATIONS, LOG, Size, _outcome, demo, returns
+from actionless.demo import FULL, LOG, QUICK, Size, _outcome, demo, returns
 from actionless.errors import ActionlessError
 from actionless.runs.directory import read_manifest, read_result
+from actionless.runs.sinks import read_rows
 
-TINY = Size(updates=100, steps=1_100, seeds=2, episodes=1)
+TINY = Size(updates=100, steps=300, random_steps=30, seeds=2, evaluations=3, episodes=1)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,12 @@ class TestWholeWay:
         alone, guided = (read_manifest(out / name / "seed-0").config for name in ("alone", "guided"))
         assert {name for name in alone if alone[name] != guided[name]} == {"guidance"}
 
+    def test_the_guide_acts(self, shown):
+        out, _, _ = shown
+        shares = [row["guided_share"] for row in read_rows(out / "guided" / "seed-0" / "metrics.jsonl")]
+        assert max(shares) > 0.2
+        assert not np.array_equal(returns(out / "guided"), returns(out / "alone"))
+
     def test_the_report_holds_the_runs(self, shown):
         _, page, _ = shown
         assert "HalfCheetah-v5" in page.read_text()
@@ -41,12 +48,17 @@ class TestWholeWay:
         out, page, said = shown
         assert str(page) in said
         assert f"{returns(out / 'guided').mean():,.0f} ±" in said
-        assert returns(out / "alone").shape == (TINY.seeds, EVALUATIONS)
+        assert returns(out / "alone").shape == (TINY.seeds, TINY.evaluations)
 
     def test_is_not_overwritten_by_accident(self, shown):
         out, _, _ = shown
         with pytest.raises(ActionlessError, match="out exists: --overwrite runs the demo in it anew"):
             demo(out, TINY)
+
+
+@pytest.mark.parametrize("size", [FULL, QUICK])
+def test_random_steps_leave_the_guide_most_of_its_half(size):
+    assert size.random_steps < size.steps / 2 / 4
 
 
 def test_a_folder_that_exists_is_exit_2(tmp_path, capsys):
@@ -64,7 +76,7 @@ class TestOutcome:
         ],
     )
     def test_in_words(self, alone, guided, verdict):
-        curves = [np.array(ends, float)[:, None] * np.ones(EVALUATIONS) for ends in (alone, guided)]
+        curves = [np.array(ends, float)[:, None] * np.ones(10) for ends in (alone, guided)]
         assert verdict in _outcome(*curves, TINY)
 
     def test_in_numbers(self):

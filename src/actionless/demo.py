@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,10 @@ from actionless.training.train import train
 
 TASK = "HalfCheetah-v5"
 LOG = Path(__file__).with_name("demo_log.parquet")
-EVALUATIONS = 10
 
 Say = Callable[[str], None]
+SAY = partial(print, flush=True)
+"""At once: the runs' progress goes to another stream, which would overtake it in a pipe."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +35,24 @@ class Size:
     """Of the state policy."""
     steps: int
     """Of each agent."""
+    random_steps: int
+    """Of these, the first: at random, and without the guide, whose half of the run they must leave room in."""
     seeds: int
     """Agents of each kind."""
+    evaluations: int
+    """Of each agent, evenly spaced."""
     episodes: int
     """Of each evaluation."""
 
 
-FULL = Size(updates=5_000, steps=25_000, seeds=4, episodes=3)
-QUICK = Size(updates=500, steps=2_000, seeds=2, episodes=1)
+FULL = Size(updates=5_000, steps=25_000, random_steps=1_000, seeds=4, evaluations=10, episodes=3)
+QUICK = Size(updates=300, steps=1_000, random_steps=100, seeds=2, evaluations=4, episodes=1)
 
 
-def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = print) -> Path:
+def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SAY) -> Path:
     """Go the whole way in `out`; the report's path is returned."""
     if out.exists() and not overwrite:
-        raise ActionlessError(
-            f"{out} exists: --overwrite runs the demo in it anew, `actionless resume {out}/guided` goes on with a part "
-            "of it that stopped, another --out leaves it alone"
-        )
+        raise ActionlessError(f"{out} exists: --overwrite runs the demo in it anew, another --out leaves it alone")
     policy, alone, guided, page = out / "state-policy", out / "alone", out / "guided", out / "report.html"
     log = read(LOG)
     say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
@@ -77,7 +80,7 @@ def returns(run: Path) -> Float[np.ndarray, "seeds evaluations"]:
 
 
 def _train(out: Path, size: Size, guide: Path | None, overwrite: bool) -> None:
-    evaluate_every = size.steps // EVALUATIONS
+    evaluate_every = size.steps // size.evaluations
     train(
         TASK,
         out,
@@ -86,10 +89,9 @@ def _train(out: Path, size: Size, guide: Path | None, overwrite: bool) -> None:
         steps=size.steps,
         seeds=size.seeds,
         batch_size=128,
+        warm_up=size.random_steps,
         learner=AgentOptions(hidden=(64, 64), learning_rate=5e-4),
-        loop=OnlineLoopOptions(
-            log_every=min(evaluate_every, 250), evaluate_every=evaluate_every, episodes=size.episodes
-        ),
+        loop=OnlineLoopOptions(log_every=evaluate_every // 10, evaluate_every=evaluate_every, episodes=size.episodes),
         overwrite=overwrite,
     )
 
@@ -104,10 +106,10 @@ def _outcome(
     alone: Float[np.ndarray, "seeds evaluations"], guided: Float[np.ndarray, "seeds evaluations"], size: Size
 ) -> str:
     """What came out, whatever it is."""
-    lines = [f"{f'return by itself, mean ± s.e. of {size.seeds}':<36}{'alone':>16}{'guided':>16}"]
+    lines = [f"{f'return in evaluation, mean ± s.e. of {size.seeds}':<40}{'alone':>14}{'guided':>14}"]
     for title, part in (("all evaluations", slice(None)), ("last three evaluations", slice(-3, None))):
         shown = [mean_and_error(runs[:, part].mean(axis=1)) for runs in (alone, guided)]
-        lines.append(f"{title:<36}" + "".join(f"{f'{mean:,.0f} ± {error:,.0f}':>16}" for mean, error in shown))
+        lines.append(f"{title:<40}" + "".join(f"{f'{mean:,.0f} ± {error:,.0f}':>14}" for mean, error in shown))
     return "\n".join([*lines, f"Over all evaluations, {_compared(alone.mean(axis=1), guided.mean(axis=1))}."])
 
 

@@ -31,3 +31,5 @@ class Command:
         from actionless.demo import FULL, QUICK, demo
 
         demo(self.out, QUICK if self.quick else FULL, overwrite=self.overwrite)
+        if self.quick:
+            print("Far too short for agents to learn: this was the way. `actionless demo` shows what guidance does.")
