@@ -1,4 +1,4 @@
-"""Agents of ours and of Stable-Baselines3 from the same weights, on the same batches: the largest difference in a weight.
+"""Our agents and Stable-Baselines3's from the same weights, on the same batches: the largest difference in a weight.
 
     python experiments/online/same_updates.py td3
     python experiments/online/same_updates.py sac
