@@ -48,6 +48,7 @@ def jobs() -> Iterator[Job]:
     for seed in (0, 1):
         for guided in (False, True):
             yield Job("sac", "HalfCheetah-v5", guided, seed, 50_000)
+    yield Job("sac", "HalfCheetah-v5", False, 2, 50_000)
     for guided in (False, True):
         yield Job("decqn", "dmc:cheetah-run", guided, 0, 20_000)
 
