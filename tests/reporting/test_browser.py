@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from hand_made import alone, guided, pretrained
+from hand_made_runs import alone, guided, pretrained
 
 from actionless.reporting.report import report
 

@@ -1,5 +1,5 @@
 import pytest
-from hand_made import TRAIN, alone, write_run
+from hand_made_runs import TRAIN, alone, write_run
 
 from actionless.errors import ActionlessError
 from actionless.reporting.figures import write_figures

@@ -1,4 +1,4 @@
-from hand_made import LOG, alone, guided, pretrained, returns, write_run
+from hand_made_runs import LOG, alone, guided, pretrained, returns, write_run
 
 from actionless.reporting.groups import make_sections
 from actionless.reporting.records import read_records

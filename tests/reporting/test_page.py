@@ -4,7 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from hand_made import alone, guided, pretrained
+from hand_made_runs import alone, guided, pretrained
 from plotly.offline import get_plotlyjs
 
 from actionless.reporting.charts import PALETTE

@@ -1,5 +1,5 @@
 import numpy as np
-from hand_made import alone, guided, pretrained
+from hand_made_runs import alone, guided, pretrained
 
 from actionless.reporting import tables
 from actionless.reporting.curves import MeanCurve
