@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from actionless.errors import ActionlessError, first_line
-from actionless.files import written_aside
+from actionless.files import require_free_file, written_aside
 
 _METADATA = "metadata"
 
@@ -42,12 +42,7 @@ def check_recording_target(out: Path, *, overwrite: bool = False) -> None:
     """Raise if a recording cannot be written there; worth asking before a long training."""
     if out.suffix.lower() not in (".hdf5", ".h5"):
         raise ActionlessError(f"{out}: a recording is an HDF5 file; name it FILE.hdf5")
-    if not out.parent.is_dir():
-        raise ActionlessError(f"{out}: the folder {out.parent} does not exist; create it first")
-    if out.is_dir():
-        raise ActionlessError(f"{out}: a folder of this name is there, which is not replaced; choose another")
-    if (out.exists() or out.is_symlink()) and not overwrite:
-        raise ActionlessError(f"{out}: exists already; choose another name, or replace it with --overwrite")
+    require_free_file(out, out.suffix.lower(), overwrite=overwrite)
 
 
 def write_recording(
