@@ -34,6 +34,7 @@ SHOWN = ("text", "toml", "json", "html")
 SHORTER = {
     "pretrain": {"--scale": "smoke", "--steps": "60"},
     "train": {"--scale": "smoke", "--steps": "400", "--episodes": "1", "--seeds": "1"},
+    "finetune": {"--scale": "smoke", "--offline-steps": "100", "--steps": "100", "--episodes": "1"},
     "evaluate": {"--scale": "smoke", "--episodes": "1"},
     "record": {"--scale": "smoke", "--steps": "300", "--train-steps": "500"},
     "examples/own_data.py": {"--scale": "smoke"},

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
     from actionless.reporting.report import report
+    from actionless.training.finetune import finetune
+    from actionless.training.finetune_options import LabelledOptions
     from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
     from actionless.training.options import LearnerOptions, LoopOptions
     from actionless.training.pretrain import pretrain
@@ -36,6 +38,7 @@ __all__ = [
     "GuideConfig",
     "GuideOptions",
     "IdmConfig",
+    "LabelledOptions",
     "LearnerOptions",
     "Log",
     "LoopOptions",
@@ -46,6 +49,7 @@ __all__ = [
     "StatePolicy",
     "__version__",
     "export",
+    "finetune",
     "pretrain",
     "read",
     "record",
@@ -66,6 +70,7 @@ _HOME = {
     "GuideConfig": "actionless.guidance.guide",
     "GuideOptions": "actionless.training.online_options",
     "IdmConfig": "actionless.guidance.idm",
+    "LabelledOptions": "actionless.training.finetune_options",
     "LearnerOptions": "actionless.training.options",
     "Log": "actionless.data.log",
     "LoopOptions": "actionless.training.options",
@@ -75,6 +80,7 @@ _HOME = {
     "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",
     "export": "actionless.analysis.export",
+    "finetune": "actionless.training.finetune",
     "pretrain": "actionless.training.pretrain",
     "read": "actionless.data.read",
     "record": "actionless.training.record",

@@ -6,14 +6,13 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from linear_task import CHOOSING, HIGH, LOW, TASK, discretiser, labelled_log, pushes
+from linear_task import CHOOSING, TASK, discretiser, labelled_log, pushes
 
 from actionless.analysis import expert_idm as module
-from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, ExpertIdmConfig, expert_idm, normalised_actions
+from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, ExpertIdmConfig, expert_idm
 from actionless.errors import ActionlessError
 from actionless.offline.presets import SCALES
 from actionless.online.environments import make
-from actionless.online.translation import Choice, Choices, Levels, Limits
 
 CONFIG = ExpertIdmConfig(steps=600, hidden=(32, 32), batch_size=128, learning_rate=3e-3)
 BRIEF = dataclasses.replace(CONFIG, steps=2)
@@ -52,27 +51,6 @@ def test_recovers_choices(tmp_path):
 def test_of_one_episode_nothing_is_held_out(tmp_path):
     log = labelled_log(pushes(20), length=20)
     assert expert_idm(log, make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path).held_out_error is None
-
-
-class TestActions:
-    def test_are_scaled_from_the_tasks_limits(self):
-        actions = np.array([[-2.0, 1.0], [0.0, 0.5], [1.0, 0.25]])
-        np.testing.assert_allclose(normalised_actions(Limits(LOW, HIGH), actions), [[-1, 1], [0, 0], [0.5, -0.5]])
-
-    def test_beyond_the_limits_are_what_the_task_makes_of_them(self):
-        np.testing.assert_array_equal(normalised_actions(Limits(LOW, HIGH), np.array([[-3.0, 9.0]])), [[-1, 1]])
-
-    def test_in_a_dimension_without_room(self):
-        still = Limits(np.array([1.0]), np.array([1.0]))
-        np.testing.assert_array_equal(normalised_actions(still, np.array([[1.0]])), [[0]])
-
-    def test_that_choose_are_counted_from_zero(self):
-        choices = np.array([[1.0, 4.0]])
-        assert normalised_actions(Choices(np.array([1, 3])), choices).tolist() == [[0, 1]]
-        assert normalised_actions(Choice(1), np.array([[3.0]])).tolist() == [[2]]
-
-    def test_of_factorised_logs_are_indices_already(self):
-        assert normalised_actions(Levels(np.zeros((2, 3))), np.array([[0.0, 2.0]])).tolist() == [[0, 2]]
 
 
 class TestCache:

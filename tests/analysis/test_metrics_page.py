@@ -99,6 +99,18 @@ def test_training_and_the_summary(run, tmp_path):
     assert summary | keys_of_rows(tmp_path / "run" / "timing.jsonl") == documented("result.json")
 
 
+def test_finetuning_beside_training():
+    spec = online.Spec(2, 2, None)
+    batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
+    measured = set()
+    for agent in get_args(agents.LabelledName):
+        config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])
+        measured |= of_updates(agents.create_agent, spec, config, batch)
+    with_another_meaning = {"step", "actor_loss"}
+    new = measured - documented("metrics.jsonl of train")
+    assert new | with_another_meaning == documented("metrics.jsonl of finetune")
+
+
 def test_evaluation(run, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path))
     played = ["--env", TASK, "--labelled", str(run.parent / "linear.npz"), "--scale", "smoke", "--episodes", "1"]

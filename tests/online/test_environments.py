@@ -256,7 +256,7 @@ def test_observations_that_are_no_vectors(space):
         (spaces.Box(-np.inf, 1, (2,)), 3, "real numbers with finite limits"),
         (spaces.Box(0, 5, (2,), np.int32), None, "real numbers with finite limits"),
         (spaces.Box(-1, 1, (2, 2)), None, "actions here are vectors"),
-        (spaces.Discrete(3), None, "this agent's are continuous: take one that chooses (--agent decqn)"),
+        (spaces.Discrete(3), None, "this agent needs continuous actions: take one that chooses (train --agent decqn)"),
         (spaces.MultiDiscrete([3, 4]), 3, "choices must be as many in each dimension"),
         (spaces.Text(3), 3, "choices must be as many in each dimension"),
     ],

@@ -8,6 +8,7 @@ from actionless.online.translation import (
     Choices,
     Levels,
     Limits,
+    normalised_actions,
     translation_from_json,
     translation_to_json,
 )
@@ -47,3 +48,24 @@ def test_limits_are_stored_to_the_last_bit():
     stored = translation_from_json(json.loads(json.dumps(translation_to_json(Limits(low, -low)))))
     assert isinstance(stored, Limits)
     assert stored.low.tobytes() == low.tobytes()
+
+
+class TestBack:
+    def test_are_scaled_from_the_tasks_limits(self):
+        actions = np.array([[-2.0, 1.0], [0.0, 0.5], [1.0, 0.25]])
+        np.testing.assert_allclose(normalised_actions(CASES["limits"][0], actions), [[-1, 1], [0, 0], [0.5, -0.5]])
+
+    def test_beyond_the_limits_are_what_the_task_makes_of_them(self):
+        np.testing.assert_array_equal(normalised_actions(CASES["limits"][0], np.array([[-3.0, 9.0]])), [[-1, 1]])
+
+    def test_in_a_dimension_without_room(self):
+        still = Limits(np.array([1.0]), np.array([1.0]))
+        np.testing.assert_array_equal(normalised_actions(still, np.array([[1.0]])), [[0]])
+
+    def test_that_choose_are_counted_from_zero(self):
+        choices = np.array([[1.0, 4.0]])
+        assert normalised_actions(Choices(np.array([1, 3])), choices).tolist() == [[0, 1]]
+        assert normalised_actions(Choice(1), np.array([[3.0]])).tolist() == [[2]]
+
+    def test_of_factorised_logs_are_indices_already(self):
+        assert normalised_actions(Levels(np.zeros((2, 3))), np.array([[0.0, 2.0]])).tolist() == [[0, 2]]

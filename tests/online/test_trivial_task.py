@@ -1,6 +1,7 @@
-"""Each agent learns to bring a point to the origin, in seconds."""
+"""Each agent learns to bring a point to the origin, in seconds: by acting, or from a log of random actions."""
 
 import dataclasses
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +10,10 @@ import pytest
 from toy_agents import draw_key
 
 from actionless.online.agent import Spec
-from actionless.online.presets import SCALES, create_agent, preset
+from actionless.online.presets import LABELLED_SCALES, SCALES, LabelledName, create_agent, labelled_preset, preset
 from actionless.online.replay import Replay
 
+QUICK = {"discount": 0.9, "learning_rate": 3e-3, "target_rate": 0.02}
 STRIDE, TIME_LIMIT, WARM_UP, STEPS, BATCH = 0.25, 10, 200, 500, 64
 
 explore = jax.jit(lambda behaviour, state, memory, key: behaviour.explore(state, memory, key))
@@ -28,7 +30,7 @@ def moved(x, action, spec):
 
 def trained(name, spec):
     draw = np.random.default_rng(0)
-    config = dataclasses.replace(preset(name, SCALES["smoke"]), discount=0.9, learning_rate=3e-3, target_rate=0.02)
+    config = dataclasses.replace(preset(name, SCALES["smoke"]), **QUICK)
     agent = create_agent(spec, config, draw_key(0))
     memory, replay = agent.exploration(), Replay.create(WARM_UP + STEPS, spec)
     for step in range(WARM_UP + STEPS):
@@ -51,8 +53,31 @@ def trained(name, spec):
 @pytest.mark.parametrize("name, bins", [("td3", None), ("sac", None), ("decqn", 3)])
 def test_the_point_comes_home(name, bins):
     spec = Spec(1, 1, bins)
-    behaviour = trained(name, spec).behaviour
+    assert farthest(trained(name, spec), spec, moves=8) <= 0.25
+
+
+def learnt_from_random_actions(name, spec):
+    draw = np.random.default_rng(0)
+    config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK)
+    agent, replay = create_agent(spec, config, draw_key(0)), Replay.create(1000, spec)
+    for x, action in zip(draw.uniform(-1.5, 1.5, (1000, 1)), draw.uniform(-1, 1, (1000, 1)), strict=True):
+        after, reward = moved(x, action, spec)
+        replay.add(x, action, reward, after, False, True)
+    for step in range(400):
+        batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
+        agent = update(agent, batch, jax.random.fold_in(draw_key(1), step))
+    return agent
+
+
+@pytest.mark.parametrize("name", get_args(LabelledName))
+def test_the_point_comes_home_as_learnt_from_a_log(name):
+    spec = Spec(1, 1, None)
+    assert farthest(learnt_from_random_actions(name, spec), spec, moves=20) <= 0.25
+
+
+def farthest(agent, spec, moves):
+    """From home after so many moves, over points that begin all over the place."""
     points = np.linspace(-1, 1, 9, dtype=np.float32)[:, None]
-    for _ in range(8):
-        points, _ = moved(points, np.asarray(best(behaviour, jnp.asarray(points))), spec)
-    assert np.abs(points).max() <= 0.25
+    for _ in range(moves):
+        points, _ = moved(points, np.asarray(best(agent.behaviour, jnp.asarray(points))), spec)
+    return np.abs(points).max()

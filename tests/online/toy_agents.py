@@ -5,12 +5,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from actionless.online.agent import Spec, Transitions
+from actionless.online.awac import AwacConfig
 from actionless.online.decqn import DecqnConfig
+from actionless.online.iql import IqlConfig
 from actionless.online.sac import SacConfig
 from actionless.online.td3 import Td3Config
 
-SPECS = {"td3": Spec(3, 2, None), "sac": Spec(3, 2, None), "decqn": Spec(3, 2, 4)}
+SPECS = {
+    "td3": Spec(3, 2, None),
+    "sac": Spec(3, 2, None),
+    "decqn": Spec(3, 2, 4),
+    "iql": Spec(3, 2, None),
+    "awac": Spec(3, 2, None),
+}
 CONFIGS = {
+    "iql": IqlConfig(hidden=(8, 8), learning_rate=1e-2),
+    "awac": AwacConfig(hidden=(8, 8), learning_rate=1e-2),
     "td3": Td3Config(hidden=(8, 8), learning_rate=1e-2),
     "sac": SacConfig(hidden=(8, 8), learning_rate=1e-2),
     "decqn": DecqnConfig(ensemble=3, hidden=(8, 8), learning_rate=1e-2),

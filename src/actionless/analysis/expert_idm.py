@@ -14,7 +14,6 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Real, Shaped
 
 from actionless import __version__
 from actionless.data.log import Log
@@ -27,7 +26,7 @@ from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
 from actionless.offline.presets import ScaleName
 from actionless.online.environments import Environment
-from actionless.online.translation import Choice, Choices, Limits, Translation, translation_to_json
+from actionless.online.translation import Translation, normalised_actions, translation_to_json
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.trees import pack, unpack
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
@@ -107,20 +106,6 @@ def expert_idm(
     arrays, _ = pack(expert.network)
     policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
     return expert
-
-
-def normalised_actions(translation: Translation, actions: Real[np.ndarray, "n actions"]) -> Shaped[np.ndarray, "n _"]:
-    """The task's own actions as an agent gives them: the way back of a translation.
-
-    Logs of factorised actions hold the index of a level already.
-    """
-    if isinstance(translation, Limits):
-        low, high = translation.low.astype(np.float64), translation.high.astype(np.float64)
-        half = np.where(high > low, (high - low) / 2, 1.0)
-        # Noise on top of a policy may step over the limits, where the task clips.
-        return np.clip((actions - (high + low) / 2) / half, -1, 1).astype(np.float32)
-    start = translation.start if isinstance(translation, Choices | Choice) else 0
-    return (np.rint(actions) - start).astype(np.int32)
 
 
 def _check(labelled: Log, task: Environment, discretiser: Discretiser) -> None:

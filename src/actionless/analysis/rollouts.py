@@ -10,13 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Real, Shaped
 
-from actionless.analysis.expert_idm import (
-    EXPERT_IDM_SCALES,
-    TARGETS,
-    ExpertIdm,
-    expert_idm,
-    normalised_actions,
-)
+from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, TARGETS, ExpertIdm, expert_idm
 from actionless.analysis.scores import ReferenceScores, reference_scores
 from actionless.data import factorised
 from actionless.data.log import Log
@@ -26,7 +20,7 @@ from actionless.guidance.idm import ActionNetwork
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
 from actionless.online.environments import Environment, make
-from actionless.online.translation import Levels
+from actionless.online.translation import Levels, normalised_actions
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 

@@ -18,6 +18,7 @@ VERBS = {
     "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
     "train": "train an agent in a task, guided by a state policy or not",
+    "finetune": "learn from a log that has the actions, then in its task, to compare with",
     "evaluate": "say whether a policy is any good, with a task or without",
     "recommend": "say which way each variable should move from here",
     "record": "make a log of a task with an agent of our own",

@@ -14,7 +14,7 @@ from actionless.errors import ActionlessError
 from actionless.offline import policy_files
 from actionless.online.agent import Agent, Behaviour, Spec, best_actions
 from actionless.online.environments import Environment
-from actionless.online.presets import AgentConfig, AgentName, create_agent, stored_config
+from actionless.online.presets import AgentConfig, AnyName, create_agent, stored_config
 from actionless.online.translation import Translation, translation_from_json, translation_to_json
 from actionless.runs.trees import pack, unpack
 
@@ -26,7 +26,7 @@ class AgentPolicy:
     behaviour: Behaviour
     exploration: Any
     """What exploration remembers, for those who want the agent to go on exploring."""
-    agent: AgentName
+    agent: AnyName
     config: AgentConfig
     spec: Spec
     environment: str
@@ -38,7 +38,7 @@ class AgentPolicy:
         cls,
         agent: Agent,
         exploration: Any,
-        name: AgentName,
+        name: AnyName,
         config: AgentConfig,
         environment: Environment,
         provenance: Mapping[str, Any],

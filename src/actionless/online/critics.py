@@ -1,4 +1,4 @@
-"""Twin critics of states and continuous actions: what TD3 and SAC share."""
+"""Twin critics of states and continuous actions: what all agents with continuous actions share."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
-from actionless.online.agent import Spec
+from actionless.online.agent import Spec, Transitions
+from actionless.updates import Metrics
 
 
 class TwinCritics(eqx.Module):
@@ -22,7 +23,7 @@ class TwinCritics(eqx.Module):
         """Critics that have learnt nothing."""
         if spec.bins is not None:
             raise ActionlessError(
-                f"td3 and sac need continuous actions, this task's come in {spec.bins} bins: take the agent decqn"
+                f"this agent needs continuous actions, this task's come in {spec.bins} bins: take the agent decqn"
             )
         return cls(Ensemble.create(2, (spec.state_dim + spec.action_dim, *hidden, 1), key))
 
@@ -36,3 +37,12 @@ class TwinCritics(eqx.Module):
     ) -> Float[Array, "critics batch"]:
         """Each critic's Q(s, a)."""
         return self.networks(jnp.concatenate([states, actions], axis=1))[..., 0]
+
+
+def critic_loss(
+    critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
+) -> tuple[Float[Array, ""], Metrics]:
+    """The squared error of both critics against the shared target."""
+    q = critics(batch.states, batch.actions)
+    loss = jnp.square(q - target[None]).mean(axis=1).sum()
+    return loss, {"loss": loss, "q_mean": q.mean()}

@@ -209,7 +209,9 @@ def _action_translation(name: str, space: spaces.Space, bins: int | None) -> tup
     if isinstance(space, spaces.Box):
         return _vector_translation(taken, space, bins)
     if bins is None:
-        raise ActionlessError(f"{taken}, and this agent's are continuous: take one that chooses (--agent decqn)")
+        raise ActionlessError(
+            f"{taken}, and this agent needs continuous actions: take one that chooses (train --agent decqn)"
+        )
     if isinstance(space, spaces.Discrete):
         return 1, int(space.n), Choice(int(space.start))
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1 and (space.nvec == space.nvec[0]).all():

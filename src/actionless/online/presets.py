@@ -7,15 +7,35 @@ from jaxtyping import PRNGKeyArray
 
 from actionless.offline.presets import ScaleName
 from actionless.online.agent import Agent, Spec
+from actionless.online.awac import Awac, AwacConfig
 from actionless.online.decqn import Decqn, DecqnConfig
+from actionless.online.iql import Iql, IqlConfig
 from actionless.online.sac import Sac, SacConfig
+from actionless.online.standardise import Standardised
 from actionless.online.td3 import Td3, Td3Config
 
 AgentName = Literal["td3", "sac", "decqn"]
-AgentConfig = Td3Config | SacConfig | DecqnConfig
+LabelledName = Literal["iql", "awac"]
+"""Agents that begin with a log of states and actions."""
+AnyName = AgentName | LabelledName
 
-_CONFIGS: dict[AgentName, type[AgentConfig]] = {"td3": Td3Config, "sac": SacConfig, "decqn": DecqnConfig}
-_AGENTS: dict[type, type[Agent]] = {Td3Config: Td3, SacConfig: Sac, DecqnConfig: Decqn}
+LabelledConfig = IqlConfig | AwacConfig
+AgentConfig = Td3Config | SacConfig | DecqnConfig | LabelledConfig
+
+_CONFIGS: dict[AnyName, type[AgentConfig]] = {
+    "td3": Td3Config,
+    "sac": SacConfig,
+    "decqn": DecqnConfig,
+    "iql": IqlConfig,
+    "awac": AwacConfig,
+}
+_AGENTS: dict[type, type[Agent]] = {
+    Td3Config: Td3,
+    SacConfig: Sac,
+    DecqnConfig: Decqn,
+    IqlConfig: Iql,
+    AwacConfig: Awac,
+}
 
 REPLAY_LIMIT = 1_000_000
 """Transitions kept at most; a shorter run keeps them all."""
@@ -40,16 +60,42 @@ SCALES: dict[ScaleName, Scale] = {
 }
 
 
+@dataclass(frozen=True)
+class LabelledScale:
+    """How long agents learn from a log and then in the task, and how large their networks are."""
+
+    offline_steps: int
+    steps: int
+    batch_size: int
+    hidden: tuple[int, ...] | None
+    """None: as published for each."""
+
+
+LABELLED_SCALES: dict[ScaleName, LabelledScale] = {
+    "smoke": LabelledScale(500, 500, 64, (32, 32)),
+    "cpu": LabelledScale(50_000, 50_000, 256, None),
+    "paper": LabelledScale(1_000_000, 250_000, 256, None),
+}
+
+
 def preset(agent: AgentName, scale: Scale) -> AgentConfig:
     """The config of an agent at a scale."""
     return _CONFIGS[agent](hidden=scale.hidden, target_rate=scale.target_rate)
 
 
-def stored_config(agent: AgentName, stored: dict[str, Any]) -> AgentConfig:
+def labelled_preset(agent: LabelledName, scale: LabelledScale) -> AgentConfig:
+    """The config of an agent that begins with a log, at a scale."""
+    return _CONFIGS[agent]() if scale.hidden is None else _CONFIGS[agent](hidden=scale.hidden)
+
+
+def stored_config(agent: AnyName, stored: dict[str, Any]) -> AgentConfig:
     """A config that was written as JSON."""
     return _CONFIGS[agent](**{**stored, "hidden": tuple(stored["hidden"])})
 
 
 def create_agent(spec: Spec, config: AgentConfig, key: PRNGKeyArray) -> Agent:
-    """The agent a config belongs to."""
-    return _AGENTS[type(config)].create(spec, config, key)
+    """The agent a config belongs to; where it begins with a log, one that sees states in units of the log's spread."""
+    kind = _AGENTS[type(config)]
+    if isinstance(config, LabelledConfig):
+        return Standardised.create(spec, (kind, config), key)
+    return kind.create(spec, config, key)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int, Int64, Shaped
+from jaxtyping import Array, Bool, Float, Float32, Int, Int64, Shaped
 
+from actionless.data.log import Log
 from actionless.online.agent import Spec, Transitions
 
 
@@ -40,6 +41,19 @@ class Replay:
             terminals=np.zeros(capacity, bool),
             ends=np.zeros(capacity, bool),
             added=np.zeros((), np.int64),
+        )
+
+    @classmethod
+    def of_log(cls, log: Log, actions: Float32[np.ndarray, "transitions actions"]) -> "Replay":
+        """A log as if it had been lived through, all of it, with actions as agents give them."""
+        return cls(
+            states=log.states.astype(np.float32),
+            actions=actions,
+            rewards=log.rewards.astype(np.float32),
+            next_states=log.next_states.astype(np.float32),
+            terminals=np.array(log.terminals),
+            ends=np.array(log.ends),
+            added=np.array(len(log)),
         )
 
     @property
@@ -101,3 +115,19 @@ class Replay:
             raise ValueError(f"{count} actions asked for, {len(self)} held")
         slots = np.arange(int(self.added) - count, int(self.added)) % self.capacity
         return self.actions[slots]
+
+
+def sample_both(
+    first: Replay, second: Replay, slots: Int[np.ndarray, " batch"], n_step: int, discount: float
+) -> Transitions:
+    """The transitions that begin in these slots of two replays, counted through the first and then the second."""
+    in_first = slots < len(first)
+    ours = first.sample(slots[in_first], n_step, discount)
+    theirs = second.sample(slots[~in_first] - len(first), n_step, discount)
+
+    def joined(ours: Array, theirs: Array) -> Array:
+        rows = np.empty((len(slots), *ours.shape[1:]), ours.dtype)
+        rows[in_first], rows[~in_first] = ours, theirs
+        return jnp.asarray(rows)
+
+    return jax.tree.map(joined, ours, theirs)

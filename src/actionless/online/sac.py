@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
 from actionless.online.agent import Agent, Behaviour, Spec, Transitions
-from actionless.online.critics import TwinCritics
+from actionless.online.critics import TwinCritics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -100,14 +100,6 @@ class Sac(Agent):
         value = self.target_critics(batch.next_states, actions).min(axis=0) - self.temperature * log_probability
         return batch.rewards + batch.discounts * value
 
-    def critic_loss(
-        self, critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Metrics]:
-        """The squared error of both critics against the shared target."""
-        q = critics(batch.states, batch.actions)
-        loss = jnp.square(q - target[None]).mean(axis=1).sum()
-        return loss, {"loss": loss, "q_mean": q.mean()}
-
     def actor_loss(
         self, actor: MLP, critics: TwinCritics, states: Float[Array, "batch dim"], key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Metrics]:
@@ -125,7 +117,7 @@ class Sac(Agent):
         """One step of the critics, the actor and the temperature, then the target critics follow."""
         target_key, actor_key = jax.random.split(key)
         target = self.td_target(batch, target_key)
-        gradient, metrics = eqx.filter_grad(self.critic_loss, has_aux=True)(self.critics, batch, target)
+        gradient, metrics = eqx.filter_grad(critic_loss, has_aux=True)(self.critics, batch, target)
         critics, critic_optimiser = self.critic_optimiser.step(self.critics, gradient)
 
         gradient, actor_metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
 from actionless.online.agent import Agent, Behaviour, Spec, Transitions
-from actionless.online.critics import TwinCritics
+from actionless.online.critics import TwinCritics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -110,14 +110,6 @@ class Td3(Agent):
         value = self.delayed.target_critics(batch.next_states, actions).min(axis=0)
         return batch.rewards + batch.discounts * value
 
-    def critic_loss(
-        self, critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Metrics]:
-        """The squared error of both critics against the shared target."""
-        q = critics(batch.states, batch.actions)
-        loss = jnp.square(q - target[None]).mean(axis=1).sum()
-        return loss, {"loss": loss, "q_mean": q.mean()}
-
     def actor_loss(self, actor: MLP, critics: TwinCritics, states: Float[Array, "batch dim"]) -> Float[Array, ""]:
         """−Q_1(s, π(s)): one critic is enough to climb."""
         return -critics.first(states, policy(actor, states)).mean()
@@ -138,7 +130,7 @@ class Td3(Agent):
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Td3", Metrics]:
         """One step of the critics; at every `policy_delay`-th, of the rest."""
         target = self.td_target(batch, key)
-        gradient, metrics = eqx.filter_grad(self.critic_loss, has_aux=True)(self.critics, batch, target)
+        gradient, metrics = eqx.filter_grad(critic_loss, has_aux=True)(self.critics, batch, target)
         critics, optimiser = self.optimiser.step(self.critics, gradient)
         due = optimiser.count % self.config.policy_delay == 0
         delayed = jax.lax.cond(due, lambda: self.improve(critics, batch.states), lambda: self.delayed)

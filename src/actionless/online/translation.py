@@ -1,4 +1,4 @@
-"""From an agent's actions to the task's own, which Gymnasium's `step` takes; one action or a batch.
+"""From an agent's actions to the task's own, which Gymnasium's `step` takes, and back; one action or a batch.
 
 Kept apart from the task, so that an agent acts where the task is not installed.
 """
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int, Integer, Shaped
+from jaxtyping import Float, Int, Integer, Real, Shaped
 
 Actions = Shaped[np.ndarray, "*batch actions"]
 
@@ -79,6 +79,20 @@ class Choice:
 Translation = Limits | Levels | Choices | Choice
 
 _KINDS: dict[str, type[Translation]] = {"limits": Limits, "levels": Levels, "choices": Choices, "choice": Choice}
+
+
+def normalised_actions(translation: Translation, actions: Real[np.ndarray, "n actions"]) -> Shaped[np.ndarray, "n _"]:
+    """The task's own actions as an agent gives them: the way back of a translation.
+
+    Logs of factorised actions hold the index of a level already.
+    """
+    if isinstance(translation, Limits):
+        low, high = translation.low.astype(np.float64), translation.high.astype(np.float64)
+        half = np.where(high > low, (high - low) / 2, 1.0)
+        # Noise on top of a policy may step over the limits, where the task clips.
+        return np.clip((actions - (high + low) / 2) / half, -1, 1).astype(np.float32)
+    start = translation.start if isinstance(translation, Choices | Choice) else 0
+    return (np.rint(actions) - start).astype(np.int32)
 
 
 def translation_to_json(translation: Translation) -> dict[str, Any]:

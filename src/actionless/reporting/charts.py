@@ -15,7 +15,11 @@ Dash = Literal["solid", "dash"]
 # Okabe and Ito's colours, which colour-blind readers tell apart; the blue a little lighter, for dark pages.
 PALETTE = ("#1380c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
-STEPS = {"train": "environment steps", "pretrain": "updates"}
+STEPS = {
+    "train": "environment steps",
+    "finetune": "updates from the log, then environment steps",
+    "pretrain": "updates",
+}
 
 _REALISED = "guide/realised/"
 _MEASURED = ("eval/", "heldout/", "train/", "q/")
@@ -153,7 +157,7 @@ _PRETRAIN = (
     ),
 )
 
-_PLANS = {"train": _TRAIN, "pretrain": _PRETRAIN}
+_PLANS = {"train": _TRAIN, "finetune": _TRAIN, "pretrain": _PRETRAIN}
 
 
 @dataclass(frozen=True)

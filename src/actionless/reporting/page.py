@@ -32,9 +32,14 @@ _SUMMARY = {
         "of the mean curve, and average the area under it divided by its length. The last column, where there is one, "
         "says when a guided group's mean first reached the final return of the group that differs in the guide alone."
     ),
+    "finetune": (
+        "Returns are evaluations of the agent: mean of the seeds ± one standard error. Steps are updates from the log, "
+        "then steps in the task; best is the highest point of the mean curve, average the area under it divided by "
+        "its length."
+    ),
     "pretrain": "The last measurement: mean of the seeds ± one standard error.",
 }
-_HEADINGS = {"train": "online training", "pretrain": "pre-training"}
+_HEADINGS = {"train": "online training", "finetune": "fine-tuning with actions", "pretrain": "pre-training"}
 _SIGNIFICANT = 5
 
 
@@ -90,7 +95,8 @@ def _cautions(sections: list[Section]) -> list[str]:
         for group in section.groups:
             for record in group.records:
                 if record.result is None:
-                    steps = tables.shown(record.manifest.config.get("steps"))
+                    config = record.manifest.config
+                    steps = tables.shown((config.get("steps") or 0) + (config.get("offline_steps") or 0))
                     said.append(f"{record.path} is unfinished: shown up to step {record.step:,} of {steps}.")
     alone = [f"{s.title}: {group.label}" for s in sections for group in s.groups if len(group.records) == 1]
     if alone:

@@ -33,7 +33,7 @@ class Table:
 
 def summary(section: Section) -> Table:
     """One row for each group: what came out."""
-    return _train_summary(section) if section.verb == "train" else _pretrain_summary(section)
+    return _train_summary(section) if section.verb in ("train", "finetune") else _pretrain_summary(section)
 
 
 def _train_summary(section: Section) -> Table:

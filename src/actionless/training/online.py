@@ -1,7 +1,8 @@
-"""The loop that learns by acting, the same for every agent, guided or not.
+"""The loop that learns by acting, the same for every agent, guided or not, with a log to begin with or without.
 
-Some steps in the task, then as many updates in one dispatch. Everything random depends on the seed and the
-step, and the simulator is rebuilt by playing the episode's actions again: a run may stop anywhere.
+Some steps in the task, then as many updates in one dispatch; while an agent learns from its log, updates alone.
+Everything random depends on the seed and the step, and the simulator is rebuilt by playing the episode's actions
+again: a run may stop anywhere.
 """
 
 import logging
@@ -19,8 +20,9 @@ from actionless.guidance.guide import Guide
 from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
+from actionless.online.labelled import LabelledLog
 from actionless.online.presets import create_agent
-from actionless.online.replay import Replay
+from actionless.online.replay import Replay, sample_both
 from actionless.randomness import generator
 from actionless.runs.engine import Advance, DivergedError, Task
 from actionless.training.evaluation import episode_seed, returns_of
@@ -67,11 +69,18 @@ class OnlineTask(Task[OnlineState]):
     headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss")
 
     def __init__(
-        self, environment: Environment, evaluation: Environment, config: OnlineConfig, seed: int, guide: Guide | None
+        self,
+        environment: Environment,
+        evaluation: Environment,
+        config: OnlineConfig,
+        seed: int,
+        guide: Guide | None = None,
+        labelled: LabelledLog | None = None,
     ):
-        self.steps = config.steps
+        self.steps = config.all_steps
         self.config = config
         self._environment, self._evaluation, self._guide, self._seed = environment, evaluation, guide, seed
+        self._labelled = labelled
         keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
         self._initial_key, self._update_key, self._explore_key = keys
         self._in_step_with: int | None = None
@@ -83,6 +92,8 @@ class OnlineTask(Task[OnlineState]):
         """An agent that has learnt nothing, at the start of its first episode."""
         config, spec = self.config, self._environment.spec
         agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
+        if self._labelled is not None:
+            agent = self._labelled.introduced_to(agent)
         replay = Replay.create(config.replay_size, spec)
         example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
         self._in_step_with = 0
@@ -104,7 +115,7 @@ class OnlineTask(Task[OnlineState]):
         """About a second's worth of steps, up to the next row of metrics at most."""
         if self._in_step_with != step:
             state = self._in_step(state)
-        row = min(self.steps, (step // self.config.loop.log_every + 1) * self.config.loop.log_every)
+        row = self._next_row(step)
         until = time.perf_counter() + _SECONDS_PER_DISPATCH
         while True:
             stop = min(row, (step // self.config.loop.updates_together + 1) * self.config.loop.updates_together)
@@ -123,10 +134,15 @@ class OnlineTask(Task[OnlineState]):
         agent, config = state.standing.learner, self.config
         return AgentPolicy.of(agent, state.exploration, config.agent, config.learner, self._environment, provenance)
 
+    def _next_row(self, step: int) -> int:
+        """At regular steps, where the log has been learnt from, and at the end."""
+        regular = (step // self.config.loop.log_every + 1) * self.config.loop.log_every
+        return min(row for row in (regular, self.config.offline_steps, self.steps) if row > step)
+
     def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
-        """Steps in the task, then an update for each."""
+        """Steps in the task, unless the log is still learnt from, then an update for each."""
         behaviour = state.standing.learner.behaviour
-        for now in range(step, stop):
+        for now in range(max(step, self.config.offline_steps), stop):
             state = self._step(state, behaviour, now)
         if stop <= self.config.warm_up:
             return state
@@ -167,11 +183,14 @@ class OnlineTask(Task[OnlineState]):
 
     def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
+        config, logged = self.config, 0 if self._labelled is None else len(self._labelled.replay)
         rows = generator(self._seed, "replay rows", step).integers(
-            0, len(replay), self.config.loop.updates_together * self.config.batch_size
+            0, logged + len(replay), config.loop.updates_together * config.batch_size
         )
-        rows[updates * self.config.batch_size :] = 0
-        return replay.sample(rows, self.config.learner.n_step, self.config.learner.discount)
+        rows[updates * config.batch_size :] = 0
+        if self._labelled is None:
+            return replay.sample(rows, config.learner.n_step, config.learner.discount)
+        return sample_both(self._labelled.replay, replay, rows, config.learner.n_step, config.learner.discount)
 
     def _metrics(self, state: OnlineState, step: int) -> dict[str, float]:
         metrics = means(state.standing)
@@ -181,7 +200,7 @@ class OnlineTask(Task[OnlineState]):
             metrics["episode/length"] = done.lengths / done.episodes
         if self._guide is not None:
             metrics |= self._guide.metrics()
-        if step % self.config.evaluate_every == 0 or step == self.steps:
+        if step % self.config.evaluate_every == 0 or step in (self.config.offline_steps, self.steps):
             metrics |= self._evaluate(state.standing.learner.behaviour)
             if self.snapshots is not None:
                 self.policy(state, {"step": step}).save(self.snapshots / f"step-{step:012d}")

@@ -8,7 +8,7 @@ from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.idm import IDM_SCALES, IdmConfig
 from actionless.guidance.switch import Fixed, PaperSchedule
 from actionless.offline.presets import ScaleName
-from actionless.online.presets import REPLAY_LIMIT, SCALES, AgentConfig, AgentName, preset, stored_config
+from actionless.online.presets import REPLAY_LIMIT, SCALES, AgentConfig, AgentName, AnyName, preset, stored_config
 from actionless.runs.sinks import SinkName
 from actionless.training.options import at_least_one, require_choices, require_sound
 
@@ -110,9 +110,10 @@ class OnlineConfig:
     """A run to the last detail, as its run.json holds it."""
 
     environment: str
-    agent: AgentName
+    agent: AnyName
     scale: ScaleName
     steps: int
+    """In the task."""
     batch_size: int
     warm_up: int
     replay_size: int
@@ -122,6 +123,13 @@ class OnlineConfig:
     loop: OnlineLoopOptions
     guidance: GuidanceConfig | None = None
     sinks: tuple[SinkName, ...] = ()
+    offline_steps: int = 0
+    """Updates from a labelled log before the first step in the task."""
+
+    @property
+    def all_steps(self) -> int:
+        """Where the run ends."""
+        return self.offline_steps + self.steps
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for run.json."""
@@ -147,21 +155,31 @@ def check_train_options(options: TrainOptions) -> None:
     """Refuse what cannot work, before anything is made. Python checks no annotation, so choices are checked too."""
     require_choices(options, "agent", "scale")
     _learner_config(options)
-    steps, loop = _steps(options), options.loop
+    steps = _steps(options)
+    at_least_one(steps=steps, batch_size=options.batch_size)
+    check_seed(options.seed)
+    if options.action_bins < 2:
+        raise ActionlessError(f"action_bins={options.action_bins}: choose at least 2")
+    if not 0 <= _warm_up(options) < steps:
+        raise ActionlessError(f"warm_up={_warm_up(options)}: choose at least 0 and fewer than the {steps} steps")
+    check_loop(options.loop)
+    _idm_config(options)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
+    if not 0 <= seed < 2**32:
+        raise ActionlessError(f"seed={seed}: choose between 0 and {2**32 - 1}")
+
+
+def check_loop(loop: OnlineLoopOptions) -> None:
+    """Refuse a loop whose rhythms do not fit into each other."""
     at_least_one(
-        steps=steps,
-        batch_size=options.batch_size,
         log_every=loop.log_every,
         evaluate_every=loop.evaluate_every,
         episodes=loop.episodes,
         updates_together=loop.updates_together,
     )
-    if not 0 <= options.seed < 2**32:
-        raise ActionlessError(f"seed={options.seed}: choose between 0 and {2**32 - 1}")
-    if options.action_bins < 2:
-        raise ActionlessError(f"action_bins={options.action_bins}: choose at least 2")
-    if not 0 <= _warm_up(options) < steps:
-        raise ActionlessError(f"warm_up={_warm_up(options)}: choose at least 0 and fewer than the {steps} steps")
     if (loop.evaluate_every or 0) % loop.log_every:
         raise ActionlessError(
             f"evaluate_every={loop.evaluate_every}: choose a multiple of log_every, which is {loop.log_every}"
@@ -172,17 +190,14 @@ def check_train_options(options: TrainOptions) -> None:
         )
     if not 0 <= loop.checkpoint_seconds < float("inf"):
         raise ActionlessError(f"checkpoint_seconds={loop.checkpoint_seconds}: choose a finite number of at least 0")
-    _idm_config(options)
 
 
 def resolve_training(
     options: TrainOptions, environment: str, guidance: GuidanceConfig | None, sinks: tuple[SinkName, ...] = ()
 ) -> OnlineConfig:
     """Options with the gaps filled in by the scale."""
-    for sink in sinks:
-        require_extra(sink, sink, f"logging to {sink}")
-    scale, steps, loop = SCALES[options.scale], _steps(options), options.loop
-    tenth = max(1, round(min(steps / 10, 10_000) / loop.log_every)) * loop.log_every
+    require_sinks(sinks)
+    scale, steps = SCALES[options.scale], _steps(options)
     return OnlineConfig(
         environment=environment,
         agent=options.agent,
@@ -192,12 +207,34 @@ def resolve_training(
         warm_up=_warm_up(options),
         replay_size=min(REPLAY_LIMIT, steps),
         action_bins=options.action_bins if options.agent == "decqn" else None,
-        evaluate_every=tenth if loop.evaluate_every is None else loop.evaluate_every,
+        evaluate_every=evaluation_interval(options.loop, steps),
         learner=_learner_config(options),
-        loop=loop,
+        loop=options.loop,
         guidance=guidance,
         sinks=sinks,
     )
+
+
+def require_sinks(sinks: tuple[SinkName, ...]) -> None:
+    """That what runs are to be followed with is installed."""
+    for sink in sinks:
+        require_extra(sink, sink, f"logging to {sink}")
+
+
+def evaluation_interval(loop: OnlineLoopOptions, steps: int) -> int:
+    """As asked for, or a tenth of so many steps, 10,000 at most."""
+    tenth = max(1, round(min(steps / 10, 10_000) / loop.log_every)) * loop.log_every
+    return tenth if loop.evaluate_every is None else loop.evaluate_every
+
+
+def departed(base: AgentConfig, departures: Any, agent: AnyName) -> AgentConfig:
+    """A config with those departures from it that are given; refused where the agent does not know them."""
+    given = {name: value for name, value in dataclasses.asdict(departures).items() if value is not None}
+    known = {config_field.name for config_field in dataclasses.fields(base)}
+    if foreign := sorted(given.keys() - known):
+        raise ActionlessError(f"{foreign[0]}: not an option of {agent}, which knows {', '.join(sorted(known))}")
+    require_sound(given)
+    return dataclasses.replace(base, **given)
 
 
 def guidance_config(options: TrainOptions, policy: str, schedule: PaperSchedule | Fixed | None) -> GuidanceConfig:
@@ -220,13 +257,7 @@ def _warm_up(options: TrainOptions) -> int:
 
 
 def _learner_config(options: TrainOptions) -> AgentConfig:
-    base = preset(options.agent, SCALES[options.scale])
-    given = {name: value for name, value in dataclasses.asdict(options.learner).items() if value is not None}
-    known = {config_field.name for config_field in dataclasses.fields(base)}
-    if foreign := sorted(given.keys() - known):
-        raise ActionlessError(f"{foreign[0]}: not an option of {options.agent}, which knows {', '.join(sorted(known))}")
-    require_sound(given)
-    return dataclasses.replace(base, **given)
+    return departed(preset(options.agent, SCALES[options.scale]), options.learner, options.agent)
 
 
 def _idm_config(options: TrainOptions) -> IdmConfig:

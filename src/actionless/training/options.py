@@ -184,13 +184,25 @@ def _set_by_method(method: Method) -> set[str]:
 
 def require_sound(given: dict[str, Any]) -> None:
     """Refuse settings of a learner or agent that no number of updates would mend."""
-    for name in ("alpha", "learning_rate", "target_rate", "discount", "reward_scale", "exploration_noise"):
+    for name in (
+        "alpha",
+        "learning_rate",
+        "target_rate",
+        "discount",
+        "reward_scale",
+        "exploration_noise",
+        "inverse_temperature",
+    ):
         value = given.get(name, 0.0)
         if not (math.isfinite(value) and value >= 0):
             raise ActionlessError(f"{name}={value}: choose a finite number of at least 0")
     for name in ("discount", "target_rate"):
         if given.get(name, 0.0) > 1:
             raise ActionlessError(f"{name}={given[name]}: choose at most 1")
+    if not 0 < given.get("expectile", 0.5) < 1:
+        raise ActionlessError(f"expectile={given['expectile']}: choose a number above 0 and below 1")
+    if not given.get("most_weight", 1.0) > 0:
+        raise ActionlessError(f"most_weight={given['most_weight']}: choose a number above 0")
     if given.get("reward_scale") == 0:
         raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
     at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"))

@@ -92,7 +92,7 @@ def pretrain_with(
     check_options(options)
     check_seeds(options.seed, seeds)
     if isinstance(data, Log):
-        _require_one_seed(data, seeds)
+        require_one_seed(data, seeds)
         log, origin = data, None
     else:
         _check_actions(options.method, read)
@@ -101,7 +101,7 @@ def pretrain_with(
             _log.warning("%s: %s", log.source.path, warning)
     _require_actions_to_match(log, options.method)
     config = resolve(options, log.name, tuple(sinks))
-    manifest = Manifest("pretrain", config.to_json(), options.seed, _described(log, origin))
+    manifest = Manifest("pretrain", config.to_json(), options.seed, described(log, origin))
     if seeds == 1:
         task = OfflineTask(log, config, options.seed)
         with Run.create(out, manifest, overwrite=overwrite) as run:
@@ -118,7 +118,7 @@ def go_on(run: Run, log: Log | None = None) -> Policy:
     if log is None:
         log = read_again(run.path, run.manifest)
     else:
-        _require_same(log, run.path, run.manifest)
+        require_same(log, run.path, run.manifest)
     return _work(run, OfflineTask(log, config, run.manifest.seed), log)
 
 
@@ -137,7 +137,7 @@ def read_again(run: Path, manifest: Manifest) -> Log:
         )
     restored = Origin.from_json(origin)
     log = read_with(restored.data, restored.read)
-    _require_same(log, run, manifest)
+    require_same(log, run, manifest)
     return log
 
 
@@ -149,11 +149,12 @@ def check_seeds(first: int, seeds: int) -> None:
         raise ActionlessError(f"seeds={seeds}: from seed {first} on there are {2**32 - first}; choose a smaller seed")
 
 
-def _require_one_seed(log: Log, seeds: int) -> None:
+def require_one_seed(log: Log, seeds: int) -> None:
+    """Refuse several seeds of a log that is in this process alone."""
     if seeds > 1:
         raise ActionlessError(
             f"{log.source.path}: handed over from Python, and each of {seeds} seeds has a process that reads the log "
-            "by itself: give the file to pretrain, or call it once for each seed"
+            "by itself: give the file instead, or call once for each seed"
         )
 
 
@@ -175,7 +176,7 @@ def _require_actions_to_match(log: Log, method: Method) -> None:
         )
 
 
-def _described(log: Log, origin: Origin | None) -> dict[str, Any]:
+def described(log: Log, origin: Origin | None) -> dict[str, Any]:
     """What run.json says of the log."""
     return {
         "fingerprint": log.fingerprint,
@@ -216,7 +217,8 @@ def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
     return policy
 
 
-def _require_same(log: Log, run: Path, manifest: Manifest) -> None:
+def require_same(log: Log, run: Path, manifest: Manifest) -> None:
+    """Refuse a log that is not the one a run began with."""
     if log.fingerprint != manifest.data["fingerprint"]:
         raise ActionlessError(
             f"{log.source.path}: the log has changed since {run} began (fingerprint {log.fingerprint[:16]}, was "

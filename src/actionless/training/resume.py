@@ -15,6 +15,7 @@ from actionless.training.seeds import has_several_seeds, resume_seeds
 _HOMES = {
     "pretrain": "actionless.training.pretrain",
     "train": "actionless.training.train",
+    "finetune": "actionless.training.finetune",
 }
 """The module of each verb: `go_on(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 

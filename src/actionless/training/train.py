@@ -122,7 +122,7 @@ def train_with(
     if seeds == 1:
         task = _task(config, options.seed, schedule, log)
         with Run.create(out, manifest, overwrite=overwrite) as run:
-            return _work(run, task)
+            return work(run, task)
     if log is not None or (config.guidance is not None and config.guidance.schedule is None):
         raise ActionlessError(
             f"seeds={seeds}: each has a process of its own, which a schedule or log from Python does not reach: "
@@ -130,7 +130,7 @@ def train_with(
         )
     spec = _checked(make(config.environment, bins=config.action_bins), config, options.seed).spec
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.steps, OnlineTask.headline, _memory(config, spec, manifest.data))
+    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, spec, manifest.data))
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
@@ -147,7 +147,7 @@ def go_on(run: Run, log: Log | None = None, schedule: Schedule | None = None) ->
         raise ActionlessError(
             f"{run.path}: its guide, or the guide's log, is not the one it began with: restore it, or start a new run"
         )
-    return _work(run, _task(config, run.manifest.seed, schedule, log))
+    return work(run, _task(config, run.manifest.seed, schedule, log))
 
 
 def load_policy(run: str | Path) -> AgentPolicy:
@@ -238,7 +238,8 @@ def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
     return config.replay_size * row * (2 if described else 1) + 16 * transitions * spec.state_dim
 
 
-def _work(run: Run, task: OnlineTask) -> AgentPolicy:
+def work(run: Run, task: OnlineTask) -> AgentPolicy:
+    """Take a run to its end from wherever it stands, and save its agent."""
     if task.config.loop.snapshots:
         task.snapshots = run.path / SNAPSHOTS
     with closing(task):

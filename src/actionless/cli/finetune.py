@@ -1,0 +1,59 @@
+"""Learn from a log that has the actions, then go on in its task: the rivals of learning without actions.
+
+ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`, with continuous actions. The agent learns from the log
+for `--offline-steps` updates, then acts for `--steps` steps, with an update from log and experience for each. RUN
+becomes a directory with the agent, the metrics and checkpoints; `actionless resume RUN` goes on.
+
+examples:
+  actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --out runs/iql
+  actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --method awac --out runs/awac --seeds 5
+  actionless finetune Hopper-v5 --data minari:mujoco/hopper/medium-v0 --steps 0 --out runs/offline-alone
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from actionless.cli.sinks import SinkFlags
+from actionless.data.options import ReadOptions
+from actionless.training.finetune_options import FinetuneOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What `actionless finetune` takes."""
+
+    environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
+    """The task."""
+    data: Annotated[str, tyro.conf.arg(metavar="LABELLED")]
+    """A log of that task with its actions: a file, a glob or minari:ID."""
+    out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
+    """The directory to make."""
+    options: Annotated[tyro.conf.OmitArgPrefixes[FinetuneOptions], tyro.conf.arg(name="training")] = dataclasses.field(
+        default_factory=FinetuneOptions
+    )
+    seeds: int = 1
+    """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
+    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
+    overwrite: bool = False
+    """Replace the run that is there."""
+    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Learn, say what the agent is worth."""
+        from actionless.cli.run_summary import show_summary
+        from actionless.training.finetune import finetune_with
+
+        finetune_with(
+            self.environment,
+            self.data,
+            self.out,
+            self.options,
+            self.read,
+            seeds=self.seeds,
+            overwrite=self.overwrite,
+            sinks=self.sinks.chosen,
+        )
+        show_summary(self.out)

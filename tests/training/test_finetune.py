@@ -1,0 +1,121 @@
+"""Learning from a log with actions, then in its task: both phases of a run, and what it refuses."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from point_task import point_log
+from small_log import save, small_log
+from test_online import assert_same_run, interrupt_at, last_checkpoint
+
+import actionless
+from actionless.errors import ActionlessError
+from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.sinks import read_rows
+from actionless.training import online
+from actionless.training.finetune import finetune
+from actionless.training.finetune_options import LabelledOptions
+from actionless.training.online_options import OnlineLoopOptions
+
+TASK = "point_task:Point-v0"
+OFFLINE, STEPS = 50, 60
+LOOP = OnlineLoopOptions(log_every=40, evaluate_every=80, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return save(labelled(), tmp_path_factory.mktemp("data") / "point.npz")
+
+
+def labelled(**options):
+    """The log of the task, with the pushes that were made."""
+    log = point_log(**options)
+    return dataclasses.replace(log, actions=(log.next_states - log.states) / 0.1)
+
+
+def run(out, data, **options):
+    sizes = {"scale": "smoke", "offline_steps": OFFLINE, "steps": STEPS, "batch_size": 16, "loop": LOOP}
+    return finetune(TASK, data, out, **{**sizes, **options})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    run(path, data)
+    return path
+
+
+def test_rows_of_both_phases(undisturbed):
+    rows = {row["step"]: row for row in read_rows(undisturbed / "metrics.jsonl")}
+    # Regular rows, and one where acting begins; evaluations there, at their own steps and at the end.
+    assert list(rows) == [40, 50, 80, 110]
+    assert [step for step, row in rows.items() if "eval/return" in row] == [50, 80, 110]
+    assert all("loss" in row and "value_loss" in row for row in rows.values())
+    assert [step for step, row in rows.items() if "episode/return" in row] == [80, 110]
+    arrays = last_checkpoint(undisturbed)
+    # The log is in no checkpoint: only what was lived through.
+    assert len(arrays[".replay.rewards"]) == arrays[".replay.added"] == STEPS
+    assert json.loads((undisturbed / "result.json").read_text())["steps"] == OFFLINE + STEPS
+
+
+@pytest.mark.parametrize("step", [16, 50, 68])
+def test_ends_the_same_when_stopped_in_either_phase(tmp_path, data, undisturbed, monkeypatch, step):
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)  # one cycle per dispatch
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, step)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "stopped", data)
+    assert Checkpoints(tmp_path / "stopped" / "checkpoints").paths()[-1].name == f"step-{step:012d}"
+    agent = actionless.resume(tmp_path / "stopped")
+    assert_same_run(tmp_path / "stopped", undisturbed)
+    states = np.random.default_rng(0).normal(size=(5, 2))
+    np.testing.assert_array_equal(agent.act(states), actionless.AgentPolicy.load(undisturbed).act(states))
+
+
+def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):
+    behaviour = actionless.AgentPolicy.load(undisturbed).behaviour
+    states = point_log().states
+    np.testing.assert_allclose(behaviour.states.mean, states.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(behaviour.states.scale, states.std(axis=0) + 1e-3, rtol=1e-5)
+
+
+def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
+    data = save(labelled(), tmp_path / "point.npz")
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 8)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", data)
+    save(labelled(seed=1), data)
+    with pytest.raises(ActionlessError, match=r"point\.npz: the log has changed since .*run began"):
+        actionless.resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "message"),
+    [
+        (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
+        (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
+        (labelled(), {"learner": LabelledOptions(expectile=1.0)}, "expectile=1.0: choose a number above 0 and below 1"),
+        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a number above 0"),
+        (
+            labelled(),
+            {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
+            "expectile: not an option of awac, which knows",
+        ),
+        (labelled(), {"seeds": 2}, "handed over from Python, and each of 2 seeds has a process"),
+        (point_log(), {}, "point.npz: read without actions, which are learnt from: read it with_actions=True"),
+        (small_log(with_actions=True), {}, "walk.npz: has 3 state variables, and 'point_task:Point-v0' has 2"),
+    ],
+)
+def test_mistakes(tmp_path, log, options, message):
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", log, **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_without_actions_is_named(tmp_path):
+    with pytest.raises(ActionlessError, match=r"point\.npz.*actions"):
+        run(tmp_path / "run", save(point_log(), tmp_path / "point.npz"))
+    assert not (tmp_path / "run").exists()
