@@ -101,12 +101,12 @@ def test_training_and_the_summary(run, tmp_path):
 
 def test_finetuning_beside_training():
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, with_returns=True).sample(np.zeros(8, np.int64), 1, 0.99)
     measured = set()
     for agent in get_args(agents.LabelledName):
         config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])
         measured |= of_updates(agents.create_agent, spec, config, batch)
-    with_another_meaning = {"step", "actor_loss"}
+    with_another_meaning = {"step", "loss", "actor_loss"}
     new = measured - documented("metrics.jsonl of train")
     assert new | with_another_meaning == documented("metrics.jsonl of finetune")
 

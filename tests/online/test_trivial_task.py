@@ -14,6 +14,8 @@ from actionless.online.presets import LABELLED_SCALES, SCALES, LabelledName, cre
 from actionless.online.replay import Replay
 
 QUICK = {"discount": 0.9, "learning_rate": 3e-3, "target_rate": 0.02}
+GENTLE = {"cal-ql": {"policy_learning_rate": 3e-3, "alpha": 0.1}}
+"""So short a log of random actions holds enough of all actions."""
 STRIDE, TIME_LIMIT, WARM_UP, STEPS, BATCH = 0.25, 10, 200, 500, 64
 
 explore = jax.jit(lambda behaviour, state, memory, key: behaviour.explore(state, memory, key))
@@ -58,11 +60,16 @@ def test_the_point_comes_home(name, bins):
 
 def learnt_from_random_actions(name, spec):
     draw = np.random.default_rng(0)
-    config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK)
-    agent, replay = create_agent(spec, config, draw_key(0)), Replay.create(1000, spec)
-    for x, action in zip(draw.uniform(-1.5, 1.5, (1000, 1)), draw.uniform(-1, 1, (1000, 1)), strict=True):
-        after, reward = moved(x, action, spec)
-        replay.add(x, action, reward, after, False, True)
+    config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK, **GENTLE.get(name, {}))
+    agent, replay = create_agent(spec, config, draw_key(0)), Replay.create(1000, spec, with_returns=True)
+    for _ in range(100):
+        x = draw.uniform(-1.5, 1.5, 1).astype(np.float32)
+        for step in range(TIME_LIMIT):
+            action = draw.uniform(-1, 1, 1).astype(np.float32)
+            after, reward = moved(x, action, spec)
+            replay.add(x, action, reward, after, False, step == TIME_LIMIT - 1)
+            x = after
+        replay.keep_returns(TIME_LIMIT, config.discount)
     for step in range(400):
         batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
         agent = update(agent, batch, jax.random.fold_in(draw_key(1), step))

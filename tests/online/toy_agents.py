@@ -6,6 +6,7 @@ import numpy as np
 
 from actionless.online.agent import Spec, Transitions
 from actionless.online.awac import AwacConfig
+from actionless.online.cal_ql import CalQlConfig
 from actionless.online.decqn import DecqnConfig
 from actionless.online.iql import IqlConfig
 from actionless.online.sac import SacConfig
@@ -17,10 +18,12 @@ SPECS = {
     "decqn": Spec(3, 2, 4),
     "iql": Spec(3, 2, None),
     "awac": Spec(3, 2, None),
+    "cal-ql": Spec(3, 2, None),
 }
 CONFIGS = {
     "iql": IqlConfig(hidden=(8, 8), learning_rate=1e-2),
     "awac": AwacConfig(hidden=(8, 8), learning_rate=1e-2),
+    "cal-ql": CalQlConfig(hidden=(8, 8), learning_rate=1e-2, alpha=0.1),
     "td3": Td3Config(hidden=(8, 8), learning_rate=1e-2),
     "sac": SacConfig(hidden=(8, 8), learning_rate=1e-2),
     "decqn": DecqnConfig(ensemble=3, hidden=(8, 8), learning_rate=1e-2),
@@ -42,6 +45,7 @@ def random_batch(spec: Spec, rows: int = 32) -> Transitions:
         rewards=jnp.asarray(draw.normal(size=rows), jnp.float32),
         next_states=jnp.asarray(draw.normal(size=(rows, spec.state_dim)), jnp.float32),
         discounts=jnp.asarray(draw.choice([0.0, 0.99], rows), jnp.float32),
+        returns=jnp.asarray(draw.normal(size=rows), jnp.float32),
     )
 
 

@@ -11,6 +11,7 @@ from test_online import assert_same_run, interrupt_at, last_checkpoint
 
 import actionless
 from actionless.errors import ActionlessError
+from actionless.online import replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import online
@@ -71,6 +72,31 @@ def test_ends_the_same_when_stopped_in_either_phase(tmp_path, data, undisturbed,
     assert_same_run(tmp_path / "stopped", undisturbed)
     states = np.random.default_rng(0).normal(size=(5, 2))
     np.testing.assert_array_equal(agent.act(states), actionless.AgentPolicy.load(undisturbed).act(states))
+
+
+def test_cal_ql_draws_half_of_each_batch_from_the_log_and_ends_the_same(tmp_path, data, monkeypatch):
+    drawn = []
+
+    def sample_both(first, second, slots, *rest):
+        drawn.append((len(second), slots[:16] < len(first)))
+        return replay.sample_both(first, second, slots, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(online, "sample_both", sample_both)
+        run(tmp_path / "undisturbed", data, method="cal-ql")
+    assert all(from_log.all() for lived, from_log in drawn if lived == 0)
+    assert all(from_log.tolist() == [True] * 8 + [False] * 8 for lived, from_log in drawn if lived > 0)
+    arrays = last_checkpoint(tmp_path / "undisturbed")
+    ended = np.flatnonzero(arrays[".replay.ends"])[-1]
+    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
+    assert (arrays[".replay.returns"][ended + 1 :] == replay.UNKNOWN).all()
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "stopped", data, method="cal-ql")
+    actionless.resume(tmp_path / "stopped")
+    assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):

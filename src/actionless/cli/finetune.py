@@ -6,7 +6,7 @@ becomes a directory with the agent, the metrics and checkpoints; `actionless res
 
 examples:
   actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --out runs/iql
-  actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --method awac --out runs/awac --seeds 5
+  actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --method cal-ql --out runs/cal-ql --seeds 5
   actionless finetune Hopper-v5 --data minari:mujoco/hopper/medium-v0 --steps 0 --out runs/offline-alone
 """
 

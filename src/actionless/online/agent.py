@@ -38,6 +38,8 @@ class Transitions(eqx.Module):
     rewards: Float[Array, " batch"]
     next_states: Float[Array, "batch dim"]
     discounts: Float[Array, " batch"]
+    returns: Float[Array, " batch"] | None = None
+    """The discounted rewards from here to the episode's end, where the replay keeps them."""
 
 
 class Behaviour(eqx.Module):

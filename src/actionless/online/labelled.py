@@ -22,8 +22,8 @@ class LabelledLog(NamedTuple):
     normaliser: Normaliser
 
     @classmethod
-    def of(cls, log: Log, task: Environment) -> "LabelledLog":
-        """Refused where the log is not one of this task."""
+    def of(cls, log: Log, task: Environment, discount: float) -> "LabelledLog":
+        """Refused where the log is not one of this task. `discount` is that of the returns it keeps."""
         path = log.source.path
         if log.actions is None:
             raise ActionlessError(f"{path}: read without actions, which are learnt from: read it with_actions=True")
@@ -39,7 +39,8 @@ class LabelledLog(NamedTuple):
                 f"{path}: has {log.actions.shape[1]} numbers per action, and '{task.name}' takes "
                 f"{task.spec.action_dim}: give a log of this task"
             )
-        return cls(Replay.of_log(log, normalised_actions(task.translation, log.actions)), Normaliser.fit(log.states))
+        actions = normalised_actions(task.translation, log.actions)
+        return cls(Replay.of_log(log, actions, discount), Normaliser.fit(log.states))
 
     def introduced_to(self, agent: Agent) -> Agent:
         """An agent that sees states in units of this log's spread."""

@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 from actionless.offline.presets import ScaleName
 from actionless.online.agent import Agent, Spec
 from actionless.online.awac import Awac, AwacConfig
+from actionless.online.cal_ql import CalQl, CalQlConfig
 from actionless.online.decqn import Decqn, DecqnConfig
 from actionless.online.iql import Iql, IqlConfig
 from actionless.online.sac import Sac, SacConfig
@@ -15,11 +16,11 @@ from actionless.online.standardise import Standardised
 from actionless.online.td3 import Td3, Td3Config
 
 AgentName = Literal["td3", "sac", "decqn"]
-LabelledName = Literal["iql", "awac"]
+LabelledName = Literal["iql", "awac", "cal-ql"]
 """Agents that begin with a log of states and actions."""
 AnyName = AgentName | LabelledName
 
-LabelledConfig = IqlConfig | AwacConfig
+LabelledConfig = IqlConfig | AwacConfig | CalQlConfig
 AgentConfig = Td3Config | SacConfig | DecqnConfig | LabelledConfig
 
 _CONFIGS: dict[AnyName, type[AgentConfig]] = {
@@ -28,6 +29,7 @@ _CONFIGS: dict[AnyName, type[AgentConfig]] = {
     "decqn": DecqnConfig,
     "iql": IqlConfig,
     "awac": AwacConfig,
+    "cal-ql": CalQlConfig,
 }
 _AGENTS: dict[type, type[Agent]] = {
     Td3Config: Td3,
@@ -35,7 +37,11 @@ _AGENTS: dict[type, type[Agent]] = {
     DecqnConfig: Decqn,
     IqlConfig: Iql,
     AwacConfig: Awac,
+    CalQlConfig: CalQl,
 }
+
+LOG_SHARES: dict[LabelledName, float] = {"cal-ql": 0.5}
+"""Of each batch, where log and experience do not count by their sizes."""
 
 REPLAY_LIMIT = 1_000_000
 """Transitions kept at most; a shorter run keeps them all."""

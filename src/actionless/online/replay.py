@@ -10,6 +10,9 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int64, Shaped
 from actionless.data.log import Log
 from actionless.online.agent import Spec, Transitions
 
+UNKNOWN = np.finfo(np.float32).min
+"""Stands for a return that is not known yet: below any that is, and finite, since checkpoints hold it."""
+
 
 # No Equinox module: those wrap a method at each call, which is ten times what adding a transition costs.
 @jax.tree_util.register_dataclass
@@ -29,9 +32,11 @@ class Replay:
     ends: Bool[np.ndarray, " capacity"]
     """Where an episode ended, for whatever reason: what follows is another one."""
     added: Int64[np.ndarray, ""]
+    returns: Float32[np.ndarray, " capacity"] | None = None
+    """Discounted rewards from here to the episode's end; `UNKNOWN` until it has come. None where they are not kept."""
 
     @classmethod
-    def create(cls, capacity: int, spec: Spec) -> "Replay":
+    def create(cls, capacity: int, spec: Spec, *, with_returns: bool = False) -> "Replay":
         """An empty replay."""
         return cls(
             states=np.zeros((capacity, spec.state_dim), np.float32),
@@ -41,10 +46,11 @@ class Replay:
             terminals=np.zeros(capacity, bool),
             ends=np.zeros(capacity, bool),
             added=np.zeros((), np.int64),
+            returns=np.full(capacity, UNKNOWN) if with_returns else None,
         )
 
     @classmethod
-    def of_log(cls, log: Log, actions: Float32[np.ndarray, "transitions actions"]) -> "Replay":
+    def of_log(cls, log: Log, actions: Float32[np.ndarray, "transitions actions"], discount: float) -> "Replay":
         """A log as if it had been lived through, all of it, with actions as agents give them."""
         return cls(
             states=log.states.astype(np.float32),
@@ -54,6 +60,7 @@ class Replay:
             terminals=np.array(log.terminals),
             ends=np.array(log.ends),
             added=np.array(len(log)),
+            returns=returns_to_go(log.rewards, log.ends, discount),
         )
 
     @property
@@ -81,7 +88,15 @@ class Replay:
         self.next_states[slot] = next_state
         self.terminals[slot] = terminated
         self.ends[slot] = ended
+        if self.returns is not None:
+            self.returns[slot] = UNKNOWN
         self.added[...] += 1
+
+    def keep_returns(self, length: int, discount: float) -> None:
+        """An episode of so many steps has ended: what followed each of them is known."""
+        assert self.returns is not None
+        slots = np.arange(int(self.added) - length, int(self.added))[-self.capacity :] % self.capacity
+        self.returns[slots] = returns_to_go(self.rewards[slots], np.zeros(len(slots), bool), discount)
 
     def end_episode(self) -> None:
         """The newest transition was its episode's last, though the task did not say so."""
@@ -107,6 +122,7 @@ class Replay:
             rewards=jnp.asarray(rewards),
             next_states=jnp.asarray(self.next_states[last]),
             discounts=jnp.asarray(discounts * ~self.terminals[last]),
+            returns=None if self.returns is None else jnp.asarray(self.returns[slots]),
         )
 
     def last_actions(self, count: int) -> Shaped[np.ndarray, "count actions"]:
@@ -115,6 +131,19 @@ class Replay:
             raise ValueError(f"{count} actions asked for, {len(self)} held")
         slots = np.arange(int(self.added) - count, int(self.added)) % self.capacity
         return self.actions[slots]
+
+
+def returns_to_go(
+    rewards: Float[np.ndarray, " transitions"], ends: Bool[np.ndarray, " transitions"], discount: float
+) -> Float32[np.ndarray, " transitions"]:
+    """Discounted rewards from each transition to the end of its episode, which may be that of the recording."""
+    returns, ahead = np.zeros(len(rewards), np.float32), 0.0
+    for t, reward, end in zip(
+        range(len(rewards) - 1, -1, -1), rewards[::-1].tolist(), ends[::-1].tolist(), strict=True
+    ):
+        ahead = reward if end else reward + discount * ahead
+        returns[t] = ahead
+    return returns
 
 
 def sample_both(

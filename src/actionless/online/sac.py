@@ -118,15 +118,19 @@ class Sac(Agent):
         target_key, actor_key = jax.random.split(key)
         target = self.td_target(batch, target_key)
         gradient, metrics = eqx.filter_grad(critic_loss, has_aux=True)(self.critics, batch, target)
+        agent, actor_metrics = self.improved(gradient, batch.states, actor_key)
+        return agent, metrics | actor_metrics
+
+    def improved(
+        self, gradient: TwinCritics, states: Float[Array, "batch dim"], key: PRNGKeyArray
+    ) -> tuple["Sac", Metrics]:
+        """After a step of the critics along their gradient, and what follows from it."""
         critics, critic_optimiser = self.critic_optimiser.step(self.critics, gradient)
+        actor_gradient, metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(self.actor, critics, states, key)
+        actor, actor_optimiser = self.actor_optimiser.step(self.actor, actor_gradient)
 
-        gradient, actor_metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(
-            self.actor, critics, batch.states, actor_key
-        )
-        actor, actor_optimiser = self.actor_optimiser.step(self.actor, gradient)
-
-        gradient = jax.grad(self.temperature_loss)(self.log_temperature, actor_metrics["entropy"])
-        log_temperature, temperature_optimiser = self.temperature_optimiser.step(self.log_temperature, gradient)
+        slope = jax.grad(self.temperature_loss)(self.log_temperature, metrics["entropy"])
+        log_temperature, temperature_optimiser = self.temperature_optimiser.step(self.log_temperature, slope)
         agent = Sac(
             actor=actor,
             critics=critics,
@@ -138,7 +142,7 @@ class Sac(Agent):
             spec=self.spec,
             config=self.config,
         )
-        return agent, metrics | actor_metrics | {"temperature": self.temperature}
+        return agent, metrics | {"temperature": self.temperature}
 
 
 def gaussian(

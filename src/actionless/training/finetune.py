@@ -120,7 +120,8 @@ def go_on(run: Run, log: Log | None = None) -> AgentPolicy:
 def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
     environment, evaluation = (make(config.environment) for _ in range(2))
     environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
-    return OnlineTask(environment, evaluation, config, seed, labelled=LabelledLog.of(log, environment))
+    labelled = LabelledLog.of(log, environment, config.learner.discount)
+    return OnlineTask(environment, evaluation, config, seed, labelled=labelled)
 
 
 def _memory(log: Log) -> int:

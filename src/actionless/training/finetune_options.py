@@ -4,7 +4,14 @@ from dataclasses import dataclass, field
 
 from actionless.errors import ActionlessError
 from actionless.offline.presets import ScaleName
-from actionless.online.presets import LABELLED_SCALES, REPLAY_LIMIT, AgentConfig, LabelledName, labelled_preset
+from actionless.online.presets import (
+    LABELLED_SCALES,
+    LOG_SHARES,
+    REPLAY_LIMIT,
+    AgentConfig,
+    LabelledName,
+    labelled_preset,
+)
 from actionless.runs.sinks import SinkName
 from actionless.training.online_options import (
     OnlineConfig,
@@ -33,9 +40,11 @@ class LabelledOptions:
     expectile: float | None = None
     """0.5 values the mean of what was done, 1 the best of it (iql)."""
     inverse_temperature: float | None = None
-    """How much more actions are imitated that turned out better."""
+    """How much more actions are imitated that turned out better (iql, awac)."""
     most_weight: float | None = None
-    """How many times an action counts at most."""
+    """How many times an action counts at most (iql, awac)."""
+    alpha: float | None = None
+    """How strongly values of actions outside the data are held down (cal-ql)."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class FinetuneOptions:
     """What to learn with and for how long; None leaves it to the scale."""
 
     method: LabelledName = "iql"
-    """IQL values the better part of what was done; AWAC values what its own policy would do."""
+    """IQL values the better part of what was done, AWAC what its policy does; Cal-QL distrusts what was not done."""
     scale: ScaleName = "cpu"
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     offline_steps: int | None = None
@@ -92,6 +101,7 @@ def resolve_finetuning(options: FinetuneOptions, environment: str, sinks: tuple[
         loop=options.loop,
         sinks=sinks,
         offline_steps=offline_steps,
+        log_share=LOG_SHARES.get(options.method),
     )
 
 

@@ -94,7 +94,7 @@ class OnlineTask(Task[OnlineState]):
         agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
         if self._labelled is not None:
             agent = self._labelled.introduced_to(agent)
-        replay = Replay.create(config.replay_size, spec)
+        replay = Replay.create(config.replay_size, spec, with_returns=self._labelled is not None)
         example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
         self._in_step_with = 0
         return OnlineState(
@@ -174,6 +174,8 @@ class OnlineTask(Task[OnlineState]):
         total, length = episode.total + after.reward, episode.length + 1
         if not over:
             return state._replace(exploration=exploration, episode=Episode(episode.number, length, total, after.state))
+        if self._labelled is not None:
+            state.replay.keep_returns(length, self.config.learner.discount)
         done, number = state.finished, episode.number + 1
         return state._replace(
             exploration=exploration,
@@ -184,9 +186,12 @@ class OnlineTask(Task[OnlineState]):
     def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
         config, logged = self.config, 0 if self._labelled is None else len(self._labelled.replay)
-        rows = generator(self._seed, "replay rows", step).integers(
-            0, logged + len(replay), config.loop.updates_together * config.batch_size
-        )
+        size = config.loop.updates_together * config.batch_size
+        low, high = 0, logged + len(replay)
+        if config.log_share is not None and len(replay):
+            from_log = np.arange(size) % config.batch_size < round(config.log_share * config.batch_size)
+            low, high = np.where(from_log, 0, logged), np.where(from_log, logged, high)
+        rows = generator(self._seed, "replay rows", step).integers(low, high, size)
         rows[updates * config.batch_size :] = 0
         if self._labelled is None:
             return replay.sample(rows, config.learner.n_step, config.learner.discount)

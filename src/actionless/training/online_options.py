@@ -125,6 +125,8 @@ class OnlineConfig:
     sinks: tuple[SinkName, ...] = ()
     offline_steps: int = 0
     """Updates from a labelled log before the first step in the task."""
+    log_share: float | None = None
+    """Of each batch once the agent acts; None draws evenly from the log and what was lived through."""
 
     @property
     def all_steps(self) -> int:
