@@ -19,11 +19,14 @@ class Ensemble(eqx.Module):
 
     weights: tuple[Float[Array, "members _ _"], ...]
     biases: tuple[Float[Array, "members 1 _"], ...]
+    layer_norm: bool = eqx.field(static=True, default=False)
+    """Whether the numbers that enter each ReLU are shifted and scaled to mean 0 and spread 1, row by row."""
 
     @classmethod
-    def create(cls, members: int, sizes: Sequence[int], key: PRNGKeyArray) -> "Ensemble":
+    def create(cls, members: int, sizes: Sequence[int], key: PRNGKeyArray, *, layer_norm: bool = False) -> "Ensemble":
         """`members` networks whose layers have `sizes`: inputs, hidden layers, outputs."""
-        return _initial(key, members, tuple(sizes))
+        weights, biases = _initial(key, members, tuple(sizes))
+        return cls(weights, biases, layer_norm)
 
     @property
     def members(self) -> int:
@@ -35,7 +38,8 @@ class Ensemble(eqx.Module):
         x = jnp.broadcast_to(inputs, (self.members, *inputs.shape))
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for weight, bias in hidden:
-            x = jax.nn.relu(x @ weight + bias)
+            x = x @ weight + bias
+            x = jax.nn.relu(jax.nn.standardize(x, axis=2) if self.layer_norm else x)
         return x @ last[0] + last[1]
 
 
@@ -55,7 +59,9 @@ class MLP(eqx.Module):
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _initial(key: PRNGKeyArray, members: int, sizes: tuple[int, ...]) -> Ensemble:
+def _initial(
+    key: PRNGKeyArray, members: int, sizes: tuple[int, ...]
+) -> tuple[tuple[Float[Array, "members _ _"], ...], tuple[Float[Array, "members 1 _"], ...]]:
     # One draw for everything: XLA takes seconds to compile a draw for every layer.
     layers = list(pairwise(sizes))
     widths = [members * (inputs + 1) * outputs for inputs, outputs in layers]
@@ -65,4 +71,4 @@ def _initial(key: PRNGKeyArray, members: int, sizes: tuple[int, ...]) -> Ensembl
         piece.reshape(members, inputs + 1, outputs) * inputs**-0.5
         for piece, (inputs, outputs) in zip(pieces, layers, strict=True)
     ]
-    return Ensemble(weights=tuple(s[:, :-1] for s in stacked), biases=tuple(s[:, -1:] for s in stacked))
+    return tuple(s[:, :-1] for s in stacked), tuple(s[:, -1:] for s in stacked)

@@ -9,6 +9,7 @@ from actionless.online.awac import AwacConfig
 from actionless.online.cal_ql import CalQlConfig
 from actionless.online.decqn import DecqnConfig
 from actionless.online.iql import IqlConfig
+from actionless.online.o3f import O3fConfig
 from actionless.online.sac import SacConfig
 from actionless.online.td3 import Td3Config
 
@@ -19,11 +20,13 @@ SPECS = {
     "iql": Spec(3, 2, None),
     "awac": Spec(3, 2, None),
     "cal-ql": Spec(3, 2, None),
+    "o3f": Spec(3, 2, None),
 }
 CONFIGS = {
     "iql": IqlConfig(hidden=(8, 8), learning_rate=1e-2),
     "awac": AwacConfig(hidden=(8, 8), learning_rate=1e-2),
     "cal-ql": CalQlConfig(hidden=(8, 8), learning_rate=1e-2, alpha=0.1),
+    "o3f": O3fConfig(hidden=(8, 8), learning_rate=1e-2, ensemble=3, candidates=20),
     "td3": Td3Config(hidden=(8, 8), learning_rate=1e-2),
     "sac": SacConfig(hidden=(8, 8), learning_rate=1e-2),
     "decqn": DecqnConfig(ensemble=3, hidden=(8, 8), learning_rate=1e-2),

@@ -99,6 +99,19 @@ def test_cal_ql_draws_half_of_each_batch_from_the_log_and_ends_the_same(tmp_path
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
+@pytest.mark.parametrize("method", ["awac", "o3f"])
+def test_other_methods_end_the_same_when_stopped_while_acting(tmp_path, data, monkeypatch, method):
+    run(tmp_path / "undisturbed", data, method=method)
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "stopped", data, method=method)
+    agent = actionless.resume(tmp_path / "stopped")
+    assert agent.agent == method
+    assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
+
+
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):
     behaviour = actionless.AgentPolicy.load(undisturbed).behaviour
     states = point_log().states

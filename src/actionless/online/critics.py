@@ -14,18 +14,21 @@ from actionless.updates import Metrics
 
 
 class TwinCritics(eqx.Module):
-    """Two independent estimates of Q(s, a); the smaller of them is the safer target."""
+    """Independent estimates of Q(s, a), two unless more are asked for; the smallest of them is the safest target."""
 
     networks: Ensemble
 
     @classmethod
-    def create(cls, spec: Spec, hidden: Sequence[int], key: PRNGKeyArray) -> "TwinCritics":
+    def create(
+        cls, spec: Spec, hidden: Sequence[int], key: PRNGKeyArray, *, count: int = 2, layer_norm: bool = False
+    ) -> "TwinCritics":
         """Critics that have learnt nothing."""
         if spec.bins is not None:
             raise ActionlessError(
                 f"this agent needs continuous actions, this task's come in {spec.bins} bins: take the agent decqn"
             )
-        return cls(Ensemble.create(2, (spec.state_dim + spec.action_dim, *hidden, 1), key))
+        sizes = (spec.state_dim + spec.action_dim, *hidden, 1)
+        return cls(Ensemble.create(count, sizes, key, layer_norm=layer_norm))
 
     @property
     def first(self) -> "TwinCritics":

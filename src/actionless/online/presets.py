@@ -11,16 +11,17 @@ from actionless.online.awac import Awac, AwacConfig
 from actionless.online.cal_ql import CalQl, CalQlConfig
 from actionless.online.decqn import Decqn, DecqnConfig
 from actionless.online.iql import Iql, IqlConfig
+from actionless.online.o3f import O3f, O3fConfig
 from actionless.online.sac import Sac, SacConfig
 from actionless.online.standardise import Standardised
 from actionless.online.td3 import Td3, Td3Config
 
 AgentName = Literal["td3", "sac", "decqn"]
-LabelledName = Literal["iql", "awac", "cal-ql"]
+LabelledName = Literal["iql", "awac", "cal-ql", "o3f"]
 """Agents that begin with a log of states and actions."""
 AnyName = AgentName | LabelledName
 
-LabelledConfig = IqlConfig | AwacConfig | CalQlConfig
+LabelledConfig = IqlConfig | AwacConfig | CalQlConfig | O3fConfig
 AgentConfig = Td3Config | SacConfig | DecqnConfig | LabelledConfig
 
 _CONFIGS: dict[AnyName, type[AgentConfig]] = {
@@ -30,6 +31,7 @@ _CONFIGS: dict[AnyName, type[AgentConfig]] = {
     "iql": IqlConfig,
     "awac": AwacConfig,
     "cal-ql": CalQlConfig,
+    "o3f": O3fConfig,
 }
 _AGENTS: dict[type, type[Agent]] = {
     Td3Config: Td3,
@@ -38,6 +40,7 @@ _AGENTS: dict[type, type[Agent]] = {
     IqlConfig: Iql,
     AwacConfig: Awac,
     CalQlConfig: CalQl,
+    O3fConfig: O3f,
 }
 
 LOG_SHARES: dict[LabelledName, float] = {"cal-ql": 0.5}

@@ -45,6 +45,12 @@ class LabelledOptions:
     """How many times an action counts at most (iql, awac)."""
     alpha: float | None = None
     """How strongly values of actions outside the data are held down (cal-ql)."""
+    ensemble: int | None = None
+    """Number of critics (o3f)."""
+    candidates: int | None = None
+    """Actions among which the one to try is chosen (o3f)."""
+    exploration_noise: float | None = None
+    """Standard deviation of these around the policy's action (o3f)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,8 @@ class FinetuneOptions:
     """What to learn with and for how long; None leaves it to the scale."""
 
     method: LabelledName = "iql"
-    """IQL values the better part of what was done, AWAC what its policy does; Cal-QL distrusts what was not done."""
+    """IQL values the better part of what was done, AWAC what its policy does; Cal-QL distrusts what was not done,
+    O3F what its critics disagree about."""
     scale: ScaleName = "cpu"
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     offline_steps: int | None = None

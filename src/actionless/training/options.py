@@ -205,7 +205,7 @@ def require_sound(given: dict[str, Any]) -> None:
         raise ActionlessError(f"most_weight={given['most_weight']}: choose a number above 0")
     if given.get("reward_scale") == 0:
         raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
-    at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"))
+    at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"), candidates=given.get("candidates"))
     at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
 
 
