@@ -21,7 +21,7 @@ from actionless.updates import Metrics
 
 @dataclass(frozen=True)
 class O3fConfig:
-    """Settings of a public version; the paper's own leave the objective open."""
+    """Optimism goes with any offline objective: SAC's with several critics is our choice."""
 
     hidden: tuple[int, ...] = (256, 256)
     learning_rate: float = 3e-4
