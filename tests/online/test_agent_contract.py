@@ -10,7 +10,7 @@ import pytest
 from toy_agents import CONFIGS, SPECS, draw_key, leaves_equal, random_batch
 
 from actionless.online.presets import create_agent
-from actionless.runs.trees import pack, unpack
+from actionless.trees import pack, unpack
 
 update = eqx.filter_jit(lambda agent, batch, key: agent.update(batch, key))
 explore = eqx.filter_jit(lambda behaviour, state, memory, key: behaviour.explore(state, memory, key))

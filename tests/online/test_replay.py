@@ -8,7 +8,7 @@ from toy_agents import leaves_equal
 
 from actionless.online.agent import Spec
 from actionless.online.replay import Replay
-from actionless.runs.trees import pack, unpack
+from actionless.trees import pack, unpack
 
 SPEC = Spec(1, 1, None)
 RUNNING, TERMINATED, CUT = "running", "terminated", "cut"

@@ -28,8 +28,8 @@ from actionless.offline.presets import ScaleName
 from actionless.online.environments import Environment
 from actionless.online.translation import Translation, normalised_actions, translation_to_json
 from actionless.runs.progress import ProgressDisplay
-from actionless.runs.trees import pack, unpack
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
+from actionless.trees import pack, unpack
 from actionless.updates import emptied, means, standing, updated
 
 Target = Literal["delta", "next_state", "difference"]

@@ -7,10 +7,9 @@ from typing import Any, Literal
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from actionless.networks import Ensemble
 from actionless.updates import Metrics
 
-Head = Literal["utilities", "logits", "next_state", "difference", "action"]
+Head = Literal["utilities", "logits", "next_state", "difference", "action", "plan"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,7 @@ class Spec:
     state_dim: int
     bins: int
     action_dim: int | None = None
+    longest_episode: int = 1
 
 
 class Batch(eqx.Module):
@@ -34,12 +34,17 @@ class Batch(eqx.Module):
     masks: Float[Array, " batch"]
     deltas: Int[Array, "batch dim"]
     actions: Float[Array, "batch actions"] | None = None
+    to_go: Float[Array, " batch"] | None = None
+    """Rewards from here to the end of the recording of the episode, for learners that look at steps in a row."""
+    times: Int[Array, " batch"] | None = None
+    """The number of the step in its episode, for the same."""
 
 
 class OfflineLearner(eqx.Module):
     """Networks and optimiser state, and how to improve them."""
 
-    network: eqx.AbstractVar[Ensemble]
+    network: eqx.AbstractVar[Any]
+    """An `Ensemble`, unless the learner looks at steps in a row."""
     spec: eqx.AbstractVar[Spec]
 
     @classmethod

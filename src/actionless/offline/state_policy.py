@@ -19,7 +19,9 @@ from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline import policy_files
+from actionless.offline.afdt import Afdt
 from actionless.offline.learner import Head, OfflineLearner, Spec, by_bin
+from actionless.offline.planner import Planner
 from actionless.offline.recommendation import Recommendation
 
 MOST_ROWS = 4096
@@ -218,7 +220,7 @@ class ActionPolicy:
         return cls(_network(arrays), _normaliser(arrays), description["method"], names, description["provenance"])
 
 
-Policy = StatePolicy | ActionPolicy
+Policy = StatePolicy | ActionPolicy | Planner
 
 
 def read_state_policy(directory: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -241,6 +243,8 @@ def policy_of(
     provenance: Mapping[str, Any],
 ) -> Policy:
     """The policy a learner has learnt so far, of the kind that its network's outputs make it."""
+    if isinstance(learner, Afdt):
+        return Planner.of(learner, discretiser.normaliser, method, state_names, provenance)
     if learner.head == "action":
         return ActionPolicy(learner.network, discretiser.normaliser, method, state_names, provenance)
     model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)

@@ -16,7 +16,7 @@ from actionless.online.agent import Agent, Behaviour, Spec, best_actions
 from actionless.online.environments import Environment
 from actionless.online.presets import AgentConfig, AnyName, create_agent, stored_config
 from actionless.online.translation import Translation, translation_from_json, translation_to_json
-from actionless.runs.trees import pack, unpack
+from actionless.trees import pack, unpack
 
 
 @dataclass(frozen=True, eq=False)

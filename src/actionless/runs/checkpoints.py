@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 
 from actionless.errors import ActionlessError
 from actionless.files import disk_trouble, sync_directory
-from actionless.runs.trees import first_non_finite, pack, unpack
+from actionless.trees import first_non_finite, pack, unpack
 
 State = TypeVar("State")
 

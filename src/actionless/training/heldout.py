@@ -8,13 +8,18 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from actionless.data.log import Log
+from actionless.discretise import Discretiser
+from actionless.offline.afdt import Afdt
 from actionless.offline.learner import Batch, OfflineLearner
 from actionless.offline.state_policy import PolicyModel
-from actionless.training.prepared import Preparation, Split, discounted_returns
+from actionless.training.prepared import Preparation, Split, discounted_returns, with_those_before
 from actionless.updates import Metrics
 
 MOST_ROWS = 8192
 """Rows measured on, taken evenly from all that are held out: enough for the second digit of an accuracy."""
+
+MOST_WINDOWS = 512
+"""The same for learners that look at steps in a row, each of which costs as much as a row."""
 
 HEADLINE = (
     *(f"{data}/{measure}" for data in ("heldout", "train") for measure in ("accuracy", "error", "action_error")),
@@ -40,11 +45,12 @@ class HeldOut:
     """The standard deviation of these returns."""
 
     @classmethod
-    def of(cls, preparation: Preparation, split: Split, discount: float | None) -> "HeldOut":
-        """Choose the rows and measure the log's own return."""
+    def of(cls, preparation: Preparation, split: Split, discount: float | None, context: int = 1) -> "HeldOut":
+        """Choose the rows, with those before them that belong to their `context`; measure the log's own return."""
         held_out = len(split.held_out) > 0
         candidates = split.held_out if held_out else split.training
-        rows = candidates[np.linspace(0, len(candidates) - 1, min(len(candidates), MOST_ROWS)).astype(int)]
+        most = min(len(candidates), MOST_ROWS if context == 1 else MOST_WINDOWS)
+        rows = candidates[with_those_before(np.linspace(0, len(candidates) - 1, most).astype(int), context)]
         returns = None if discount is None else _complete_returns(preparation.log, candidates, discount)
         return cls(
             name="heldout" if held_out else "train",
@@ -68,18 +74,35 @@ class HeldOut:
         """Accuracy and error of the proposals; for learners of values, Q against the log's return."""
         if self.is_of_actions:
             return {f"{self.name}/action_error": float(_action_error(learner, self.data))}
-        model = PolicyModel(learner.network, self.preparation.discretiser, learner.head, learner.temperature)
-        metrics = {f"{self.name}/{key}": float(value) for key, value in _proposals(model, self.data).items()}
+        discretiser = self.preparation.discretiser
+        if isinstance(learner, Afdt):
+            return self._named(_plans(learner, discretiser, self.data))
+        model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
+        metrics = self._named(_proposals(model, self.data))
         if self.data_return is None:
             return metrics
         q = {key: float(value) * learner.value_scale for key, value in _values(model, self.data).items()}
         over = q["q/mean"] - self.data_return
         return metrics | q | {"q/data_return": self.data_return, "q/overestimation": over}
 
+    def _named(self, metrics: Metrics) -> dict[str, float]:
+        return {f"{self.name}/{key}": float(value) for key, value in metrics.items()}
+
 
 @eqx.filter_jit
 def _proposals(model: PolicyModel, data: Batch) -> Metrics:
-    distance = jnp.abs(model.index(data.states).astype(jnp.int32) - data.deltas.astype(jnp.int32))
+    return _compared(model.index(data.states), data.deltas)
+
+
+@eqx.filter_jit
+def _plans(learner: Afdt, discretiser: Discretiser, data: Batch) -> Metrics:
+    """Of the planned changes, in the same bins, on the way to the return that the episode had."""
+    last = data.deltas[learner.config.context - 1 :: learner.config.context]
+    return _compared(discretiser.index(learner.planned(data)), last)
+
+
+def _compared(proposed: Int[Array, "rows dim"], happened: Int[Array, "rows dim"]) -> Metrics:
+    distance = jnp.abs(proposed.astype(jnp.int32) - happened.astype(jnp.int32))
     return {"accuracy": (distance == 0).mean(), "error": distance.sum(axis=1).astype(jnp.float32).mean()}
 
 

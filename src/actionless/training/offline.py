@@ -19,7 +19,7 @@ from actionless.runs.engine import Advance, Task
 from actionless.training.balance import PenaltyWatch, warn_of_imitation
 from actionless.training.heldout import HEADLINE, HeldOut
 from actionless.training.options import OfflineConfig
-from actionless.training.prepared import Batches, Draw, HostBatches, Preparation, ResidentBatches, Split
+from actionless.training.prepared import Batches, Courses, Draw, HostBatches, Preparation, ResidentBatches, Split
 from actionless.updates import Standing, emptied, means, standing, updated
 
 FIRST_ROW = 10
@@ -43,12 +43,14 @@ class OfflineTask(Task[Standing]):
             log.states, log.next_states, bins=config.bins, spacing=config.spacing, epsilon=config.epsilon
         )
         split = Split.by_episode(log, config.loop.held_out, seed)
-        preparation = Preparation(log, self.discretiser)
+        preparation = Preparation(log, self.discretiser, Courses.of(log) if config.context > 1 else None)
         # XLA's own generator: it compiles in a quarter of the time of JAX's default, and draws faster.
         self._initial_key, self._update_key = jax.random.split(jax.random.key(seed, impl="rbg"))
-        self._spec = Spec(log.state_dim, config.bins, None if log.actions is None else log.actions.shape[1])
+        actions = None if log.actions is None else log.actions.shape[1]
+        self._spec = Spec(log.state_dim, config.bins, actions, int(log.episode_lengths.max()))
         self._batches = _batches(preparation, split, config, seed)
-        self._held_out = HeldOut.of(preparation, split, config.learner.discount)
+        self._rows_per_update = config.batch_size * config.context
+        self._held_out = HeldOut.of(preparation, split, config.learner.discount, config.context)
         self.score, self.lower_is_better = self._held_out.score, self._held_out.is_of_actions
         self._pace = _Pace(self._batches.capacity)
         self._watch = _watch(config.learner, self._held_out)
@@ -58,7 +60,7 @@ class OfflineTask(Task[Standing]):
     def begin(self) -> Standing:
         """A learner that has learnt nothing."""
         learner = eqx.filter_jit(create_learner)(self._spec, self.config.learner, self._initial_key)
-        example = jax.tree.map(lambda array: array[: self.config.batch_size], self._held_out.data)
+        example = jax.tree.map(lambda array: array[: self._rows_per_update], self._held_out.data)
         return standing(learner, example, self._update_key)
 
     def advance(self, state: Standing, step: int) -> Advance[Standing]:
@@ -67,7 +69,7 @@ class OfflineTask(Task[Standing]):
         updates = min(self._pace.updates, row - step)
         began = time.perf_counter()
         batches = self._batches.of(step, updates)
-        after = updated(state, batches, step, updates, self._update_key, self.config.batch_size)
+        after = updated(state, batches, step, updates, self._update_key, self._rows_per_update)
         jax.block_until_ready(after)
         self._pace.record(updates, time.perf_counter() - began)
         if step + updates < row:
@@ -101,8 +103,8 @@ class _Pace:
 
 
 def _batches(preparation: Preparation, split: Split, config: OfflineConfig, seed: int) -> Batches:
-    batch_bytes = config.batch_size * preparation.row_bytes
-    draw = Draw(len(split.training), config.batch_size, seed)
+    draw = Draw(len(split.training), config.batch_size, seed, config.context)
+    batch_bytes = draw.rows_per_update * preparation.row_bytes
     capacity = max(1, min(config.loop.log_every, _BUFFER_BYTES // batch_bytes))
     if len(split.training) * preparation.row_bytes > config.loop.resident_gb * 1e9:
         return HostBatches(preparation, split.training, draw, capacity)

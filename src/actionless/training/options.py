@@ -5,9 +5,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_type_hints
 
+import numpy as np
+from jaxtyping import Float
+
 from actionless.discretise import Spacing, check_bins
 from actionless.errors import ActionlessError, require_extra
-from actionless.offline.presets import SCALES, LearnerConfig, Method, ScaleName, preset
+from actionless.offline.afdt import AfdtConfig
+from actionless.offline.presets import SCALES, LearnerConfig, Method, ScaleName, length, plan_returns, preset
 from actionless.runs.sinks import SinkName
 
 
@@ -37,6 +41,14 @@ class LearnerOptions:
     """Stop the backup at terminals."""
     reward_scale: float | None = None
     """Rewards are multiplied by it inside the learner."""
+    context: int | None = None
+    """Steps that the transformer looks at (afdt)."""
+    width: int | None = None
+    """Numbers in each of its tokens (afdt)."""
+    blocks: int | None = None
+    """Number of its blocks (afdt)."""
+    target_return: float | None = None
+    """Return to ask for; if not given, as published for the paper's data sets, or the log's highest (afdt)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,7 @@ class PretrainOptions:
     """What to learn and for how long; None leaves it to the scale and, for alpha, to the log's name."""
 
     method: Method = "oso-decqn"
-    """OSO-DecQN, the same without its penalty, or imitation of Δs, s', s' - s, or the action."""
+    """OSO-DecQN, the same without its penalty, imitation of Δs, s', s' - s, or the action, or AF-Guide's AFDT."""
     scale: ScaleName = "cpu"
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     alpha: float | None = None
@@ -96,6 +108,11 @@ class OfflineConfig:
     loop: LoopOptions
     sinks: tuple[SinkName, ...] = ()
 
+    @property
+    def context(self) -> int:
+        """Rows of the log, one behind the other, in each of the `batch_size` samples of an update."""
+        return self.learner.context if isinstance(self.learner, AfdtConfig) else 1
+
     def to_json(self) -> dict[str, Any]:
         """Plain values for run.json."""
         return dataclasses.asdict(self)
@@ -104,7 +121,9 @@ class OfflineConfig:
     def from_json(cls, stored: dict[str, Any]) -> "OfflineConfig":
         """What `to_json` wrote."""
         learner_type = type(preset(stored["method"], SCALES[stored["scale"]]))
-        learner = {**stored["learner"], "hidden": tuple(stored["learner"]["hidden"])}
+        learner: dict[str, Any] = dict(stored["learner"])
+        if "hidden" in learner:
+            learner["hidden"] = tuple(learner["hidden"])
         parts = {
             "learner": learner_type(**learner),
             "loop": LoopOptions(**stored["loop"]),
@@ -136,16 +155,26 @@ def check_options(options: PretrainOptions) -> None:
         raise ActionlessError(f"held_out={loop.held_out}: choose a share of the episodes from 0 to below 1")
 
 
-def resolve(options: PretrainOptions, log_name: str, sinks: tuple[SinkName, ...] = ()) -> OfflineConfig:
-    """Options with the gaps filled in by the scale and the log's name."""
+def resolve(
+    options: PretrainOptions,
+    log_name: str,
+    sinks: tuple[SinkName, ...] = (),
+    episode_returns: Float[np.ndarray, " episodes"] | None = None,
+) -> OfflineConfig:
+    """Options with the gaps filled in by the scale, the log's name and, for afdt, the returns of its episodes."""
     for sink in sinks:
         require_extra(sink, sink, f"logging to {sink}")
-    scale = SCALES[options.scale]
+    steps, batch_size = length(options.method, SCALES[options.scale], log_name)
+    learner = _learner_config(options, log_name)
+    if isinstance(learner, AfdtConfig) and episode_returns is not None:
+        target, scale = plan_returns(log_name, float(episode_returns.min()), float(episode_returns.max()))
+        asked = options.learner.target_return
+        learner = dataclasses.replace(learner, target_return=target if asked is None else asked, return_scale=scale)
     return OfflineConfig(
         method=options.method,
         scale=options.scale,
-        steps=scale.steps if options.steps is None else options.steps,
-        batch_size=scale.batch_size if options.batch_size is None else options.batch_size,
+        steps=steps if options.steps is None else options.steps,
+        batch_size=batch_size if options.batch_size is None else options.batch_size,
         bins=options.bins,
         spacing=options.spacing,
         epsilon=options.epsilon,
@@ -179,7 +208,7 @@ def _learner_config(options: PretrainOptions, log_name: str) -> LearnerConfig:
 
 
 def _set_by_method(method: Method) -> set[str]:
-    return {"oso-decqn": set[str](), "decqn": {"alpha"}}.get(method, {"target"})
+    return {"oso-decqn": set[str](), "afdt": set[str](), "decqn": {"alpha"}}.get(method, {"target"})
 
 
 def require_sound(given: dict[str, Any]) -> None:
@@ -205,6 +234,9 @@ def require_sound(given: dict[str, Any]) -> None:
         raise ActionlessError(f"most_weight={given['most_weight']}: choose a number above 0")
     if given.get("reward_scale") == 0:
         raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
+    if not math.isfinite(given.get("target_return", 0.0)):
+        raise ActionlessError(f"target_return={given['target_return']}: choose a finite number")
+    at_least_one(context=given.get("context"), width=given.get("width"), blocks=given.get("blocks"))
     at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"), candidates=given.get("candidates"))
     at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
 

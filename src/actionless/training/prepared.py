@@ -2,12 +2,13 @@
 
 import abc
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int, Int8
+from jaxtyping import Array, Float, Float32, Int, Int8, Int32
 
 from actionless.data.log import Log, blocks
 from actionless.discretise import Discretiser
@@ -43,17 +44,27 @@ class Rows(eqx.Module):
     masks: Float32[np.ndarray, " rows"]
     deltas: Int8[np.ndarray, "rows dim"]
     actions: Float32[np.ndarray, "rows actions"] | None = None
+    to_go: Float32[np.ndarray, " rows"] | None = None
+    times: Int32[np.ndarray, " rows"] | None = None
 
     def on_device(self) -> Batch:
         """The same in JAX."""
-        return Batch(
-            states=jnp.asarray(self.states),
-            next_states=jnp.asarray(self.next_states),
-            rewards=jnp.asarray(self.rewards),
-            masks=jnp.asarray(self.masks),
-            deltas=jnp.asarray(self.deltas),
-            actions=None if self.actions is None else jnp.asarray(self.actions),
-        )
+        arrays: dict[str, Any] = vars(jax.tree.map(jnp.asarray, self))
+        return Batch(**arrays)
+
+
+class Courses(NamedTuple):
+    """What a row is in its episode: the rewards from there on, as far as they were recorded, and its number."""
+
+    to_go: Float[np.ndarray, " rows"]
+    times: Int[np.ndarray, " rows"]
+
+    @classmethod
+    def of(cls, log: Log) -> "Courses":
+        """Of every row of a log."""
+        starts = np.repeat(log.episode_stops - log.episode_lengths, log.episode_lengths)
+        to_go = discounted_returns(np.asarray(log.rewards), np.asarray(log.ends), 1.0)
+        return cls(to_go, np.arange(len(log)) - starts)
 
 
 @dataclass(frozen=True)
@@ -62,12 +73,14 @@ class Preparation:
 
     log: Log
     discretiser: Discretiser
+    courses: Courses | None = None
+    """For learners that look at steps in a row."""
 
     @property
     def row_bytes(self) -> int:
         """Size of one prepared transition."""
         actions = 0 if self.log.actions is None else self.log.actions.shape[1]
-        return 9 * self.log.state_dim + 8 + 4 * actions
+        return 9 * self.log.state_dim + 8 + 4 * actions + (0 if self.courses is None else 8)
 
     def rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
         """Prepare these rows of the log."""
@@ -80,6 +93,8 @@ class Preparation:
             masks=_float32(~log.terminals[chosen]),
             deltas=discretiser.index(discretiser.difference(states, next_states)),
             actions=None if log.actions is None else _float32(log.actions[chosen]),
+            to_go=None if self.courses is None else _float32(self.courses.to_go[chosen]),
+            times=None if self.courses is None else self.courses.times[chosen].astype(np.int32),
         )
 
     def many_rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
@@ -107,10 +122,17 @@ class Draw:
     rows: int
     batch_size: int
     seed: int
+    context: int = 1
+    """Rows that are learnt from together: a drawn one, and those before it."""
+
+    @property
+    def rows_per_update(self) -> int:
+        """Of all samples together."""
+        return self.batch_size * self.context
 
     def indices(self, step: int, updates: int) -> Int[np.ndarray, " drawn"]:
         """Those of the `updates` updates after `step`, one behind the other."""
-        return np.concatenate([self._of(step + i) for i in range(updates)])
+        return with_those_before(np.concatenate([self._of(step + i) for i in range(updates)]), self.context)
 
     def _of(self, step: int) -> Int[np.ndarray, " batch"]:
         return generator(self.seed, "log rows", step).integers(0, self.rows, self.batch_size, dtype=np.int32)
@@ -137,7 +159,7 @@ class ResidentBatches(Batches):
 
     def of(self, step: int, updates: int) -> Batch:
         """One program gathers for any number of updates: it always fills the buffer."""
-        return _gathered(self.data, padded(self.draw.indices(step, updates), self.capacity * self.draw.batch_size))
+        return _gathered(self.data, padded(self.draw.indices(step, updates), self.capacity * self.draw.rows_per_update))
 
 
 @dataclass(frozen=True)
@@ -152,12 +174,20 @@ class HostBatches(Batches):
     def of(self, step: int, updates: int) -> Batch:
         """Only the rows that are needed are read."""
         rows = self.preparation.anywhere(self.training[self.draw.indices(step, updates)])
-        return jax.tree.map(lambda array: padded(array, self.capacity * self.draw.batch_size), rows).on_device()
+        return jax.tree.map(lambda array: padded(array, self.capacity * self.draw.rows_per_update), rows).on_device()
 
 
 @jax.jit
 def _gathered(data: Batch, indices: Int[Array, " drawn"]) -> Batch:
     return jax.tree.map(lambda array: array[indices], data)
+
+
+def with_those_before(rows: Int[np.ndarray, " drawn"], context: int) -> Int[np.ndarray, " all"]:
+    """Each row after the `context` - 1 before it; where the log begins, its first row stands in for what is not there.
+
+    What is not of the row's own episode is for the learner to leave out: its time tells how far that goes back.
+    """
+    return np.maximum(rows[:, None] + np.arange(1 - context, 1, dtype=rows.dtype), 0).reshape(-1)
 
 
 def discounted_returns(

@@ -13,6 +13,7 @@ from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
 from actionless.offline.origin import Origin
+from actionless.offline.planner import Planner
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
 from actionless.runs.directory import Manifest, Run, require_free
@@ -57,8 +58,9 @@ def pretrain(
         policy = actionless.pretrain("hopper_medium-v2.hdf5", "runs/hopper", scale="smoke")
         policy.propose(states)
 
-    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions. More than one of
-    `seeds`, counted from `seed` on, gives a list of policies, each with a run of its own in `out/seed-N`.
+    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions; `method="afdt"` gives a
+    `Planner`. More than one of `seeds`, counted from `seed` on, gives a list of policies, each with a run of its own
+    in `out/seed-N`.
     """
     options = PretrainOptions(
         method=method,
@@ -100,7 +102,7 @@ def pretrain_with(
         for warning in log.warnings:
             _log.warning("%s: %s", log.source.path, warning)
     _require_actions_to_match(log, options.method)
-    config = resolve(options, log.name, tuple(sinks))
+    config = resolve(options, log.name, tuple(sinks), log.episode_returns if options.method == "afdt" else None)
     manifest = Manifest("pretrain", config.to_json(), options.seed, described(log, origin))
     if seeds == 1:
         task = OfflineTask(log, config, options.seed)
@@ -125,7 +127,7 @@ def go_on(run: Run, log: Log | None = None) -> Policy:
 def load_policy(run: str | Path) -> Policy:
     """The policy that a finished run saved, or that was saved by itself."""
     description, _ = policy_files.read(Path(run))
-    return (ActionPolicy if description["kind"] == "action" else StatePolicy).load(run)
+    return {"action": ActionPolicy, "plan": Planner}.get(description["kind"], StatePolicy).load(run)
 
 
 def read_again(run: Path, manifest: Manifest) -> Log:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actionless.errors import ActionlessError
-from actionless.runs.trees import first_non_finite, pack, unpack
+from actionless.trees import first_non_finite, pack, unpack
 
 HERE = Path("run/checkpoints/step-1")
 

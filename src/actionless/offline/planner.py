@@ -1,0 +1,117 @@
+"""What AFDT gives: a planner of the next state, which looks at the steps before and at the return still wanted."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Real
+
+from actionless.discretise import Normaliser
+from actionless.errors import ActionlessError
+from actionless.offline import policy_files
+from actionless.offline.afdt import Afdt, AfdtConfig
+from actionless.offline.transformer import PlanNetwork
+from actionless.trees import pack, unpack
+
+KIND = "plan"
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Plans where an episode goes next if it is to reach a return. States are in the log's own units."""
+
+    network: PlanNetwork
+    config: AfdtConfig
+    normaliser: Normaliser
+    method: str
+    state_names: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, learner: Afdt, normaliser: Normaliser, method: str, state_names: tuple[str, ...], provenance: Mapping
+    ) -> "Planner":
+        """What a learner has learnt so far."""
+        return cls(learner.network, learner.config, normaliser, method, state_names, provenance)
+
+    def plan(
+        self,
+        states: Real[np.ndarray, "*batch steps dim"],
+        rewards: Real[np.ndarray, "*batch before"] | None = None,
+        target_return: float | None = None,
+    ) -> Float[np.ndarray, "*batch dim"]:
+        """The next state of each episode, of which the states so far and the rewards between them are given.
+
+        The return that is still wanted falls by each reward; it begins with that of the run's config, unless given.
+        """
+        *batch, steps, dim = states.shape
+        before = np.zeros((*batch, 0)) if rewards is None and steps == 1 else rewards
+        if dim != len(self.state_names) or steps == 0 or before is None or before.shape != (*batch, steps - 1):
+            raise ActionlessError(
+                f"states of shape {states.shape}, rewards of shape {None if rewards is None else rewards.shape}: give "
+                f"[..., steps, {len(self.state_names)}] and the rewards between the states, [..., steps - 1]"
+            )
+        context = self.config.context
+        target = self.config.target_return if target_return is None else target_return
+        paid = np.concatenate([np.zeros((*batch, 1)), np.cumsum(before, axis=-1)], axis=-1)
+        z = self.normaliser.normalise(states).astype(np.float32)
+        change = planned_changes(
+            self.network,
+            _last(context, z.reshape(-1, steps, dim)),
+            _last(context, ((target - paid) / self.config.return_scale).reshape(-1, steps)),
+            np.broadcast_to(np.arange(steps - context, steps, dtype=np.int32), (math.prod(batch), context)),
+        )
+        return self.normaliser.denormalise(z[..., -1, :] + np.asarray(change).reshape(*batch, dim))
+
+    def save(self, directory: str | Path) -> None:
+        """Write the planner so that it loads without the log."""
+        arrays, _ = pack(self.network)
+        normaliser = {"normaliser.mean": self.normaliser.mean, "normaliser.scale": self.normaliser.scale}
+        description = {
+            "kind": KIND,
+            "method": self.method,
+            "config": vars(self.config),
+            "longest_episode": len(self.network.time),
+            "state_names": list(self.state_names),
+            "provenance": dict(self.provenance),
+        }
+        policy_files.write(Path(directory), description, arrays | normaliser)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "Planner":
+        """The planner that was saved there, or that a run directory holds."""
+        description, arrays = policy_files.read(Path(directory))
+        if description["kind"] != KIND:
+            raise ActionlessError(
+                f"{directory}: holds a policy of {description['method']}, which is no planner: "
+                "give one pre-trained with afdt"
+            )
+        normaliser = Normaliser(arrays.pop("normaliser.mean"), arrays.pop("normaliser.scale"))
+        names, config = tuple(description["state_names"]), AfdtConfig(**description["config"])
+        template = PlanNetwork.create(
+            len(names), description["longest_episode"], config.width, config.blocks, jax.random.key(0)
+        )
+        network = unpack(template, arrays, {}, Path(directory))
+        return cls(network, config, normaliser, description["method"], names, description["provenance"])
+
+
+def _last(steps: int, rows: Float[np.ndarray, "windows given *dim"]) -> Float32[np.ndarray, "windows steps *dim"]:
+    """The last so many, filled up in front with steps that nobody looks at."""
+    kept = rows[:, -steps:]
+    missing = [(0, 0), (steps - kept.shape[1], 0)] + [(0, 0)] * (rows.ndim - 2)
+    return np.pad(kept, missing).astype(np.float32)
+
+
+@jax.jit
+def planned_changes(
+    network: PlanNetwork,
+    z: Float[Array, "windows steps dim"],
+    to_go: Float[Array, "windows steps"],
+    times: Int[Array, "windows steps"],
+) -> Float[Array, "windows dim"]:
+    """The change after each window's last step, in units of the log's spread."""
+    return network(z, to_go, times)[:, -1]
