@@ -14,6 +14,7 @@ from actionless import __version__
 from actionless.discretise import at_edge_is_above
 from actionless.errors import ActionlessError, require_extra
 from actionless.files import disk_trouble, require_free_file, write_durably
+from actionless.offline.planner import Planner
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     target = Path(out)
     require_free_file(target, ".onnx", overwrite=overwrite)
     require_extra("onnx", "onnx", "writing an ONNX file")
-    if isinstance(policy, ActionPolicy):
+    if isinstance(policy, ActionPolicy | Planner):
+        what = "gives actions" if isinstance(policy, ActionPolicy) else "plans from many steps"
         raise ActionlessError(
-            f"{policy.method} gives actions, and what is exported proposes Δs: "
+            f"{policy.method} {what}, and what is exported proposes Δs: "
             "pre-train with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
         )
     model = onnx_model(policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy))

@@ -17,6 +17,7 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork
+from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
 from actionless.online.environments import Environment, make
@@ -95,6 +96,11 @@ def evaluate_in_environment(
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
+    if isinstance(policy, Planner):
+        raise ActionlessError(
+            f"{policy.method} plans from many steps, and what is played proposes Δs from one state: pre-train with "
+            "another method, or see what it is worth as a guide (`actionless train --agent sac --guide RUN`)"
+        )
     bins = _action_bins(environment, labelled)
     tasks = [make(environment, bins=bins) for _ in range(episodes)]
     try:

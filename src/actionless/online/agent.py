@@ -40,6 +40,8 @@ class Transitions(eqx.Module):
     discounts: Float[Array, " batch"]
     returns: Float[Array, " batch"] | None = None
     """The discounted rewards from here to the episode's end, where the replay keeps them."""
+    guiding: Float[Array, " batch"] | None = None
+    """What a guide that does not act paid for the first of the steps."""
 
 
 class Behaviour(eqx.Module):

@@ -34,9 +34,11 @@ class Replay:
     added: Int64[np.ndarray, ""]
     returns: Float32[np.ndarray, " capacity"] | None = None
     """Discounted rewards from here to the episode's end; `UNKNOWN` until it has come. None where they are not kept."""
+    guiding: Float32[np.ndarray, " capacity"] | None = None
+    """What a guide that does not act paid for the step. None where there is none."""
 
     @classmethod
-    def create(cls, capacity: int, spec: Spec, *, with_returns: bool = False) -> "Replay":
+    def create(cls, capacity: int, spec: Spec, *, with_returns: bool = False, with_guiding: bool = False) -> "Replay":
         """An empty replay."""
         return cls(
             states=np.zeros((capacity, spec.state_dim), np.float32),
@@ -47,6 +49,7 @@ class Replay:
             ends=np.zeros(capacity, bool),
             added=np.zeros((), np.int64),
             returns=np.full(capacity, UNKNOWN) if with_returns else None,
+            guiding=np.zeros(capacity, np.float32) if with_guiding else None,
         )
 
     @classmethod
@@ -79,6 +82,7 @@ class Replay:
         next_state: Float[np.ndarray, " dim"],
         terminated: bool,
         ended: bool,
+        guiding: float | None = None,
     ) -> None:
         """Put one transition in place of the oldest."""
         slot = int(self.added) % self.capacity
@@ -88,6 +92,8 @@ class Replay:
         self.next_states[slot] = next_state
         self.terminals[slot] = terminated
         self.ends[slot] = ended
+        if self.guiding is not None:
+            self.guiding[slot] = guiding
         if self.returns is not None:
             self.returns[slot] = UNKNOWN
         self.added[...] += 1
@@ -123,6 +129,7 @@ class Replay:
             next_states=jnp.asarray(self.next_states[last]),
             discounts=jnp.asarray(discounts * ~self.terminals[last]),
             returns=None if self.returns is None else jnp.asarray(self.returns[slots]),
+            guiding=None if self.guiding is None else jnp.asarray(self.guiding[slots]),
         )
 
     def last_actions(self, count: int) -> Shaped[np.ndarray, "count actions"]:

@@ -1,6 +1,7 @@
 """SAC: a random policy that is paid for its entropy, at a temperature that is learnt too."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -15,6 +16,9 @@ from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
 LOG_STD_RANGE = (-20.0, 2.0)
+
+Worth = Callable[[Array, Array], Array]
+"""From states and actions to what these are worth to the actor beside Q."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,19 @@ class Sac(Agent):
         return batch.rewards + batch.discounts * value
 
     def actor_loss(
-        self, actor: MLP, critics: TwinCritics, states: Float[Array, "batch dim"], key: PRNGKeyArray
+        self,
+        actor: MLP,
+        critics: TwinCritics,
+        states: Float[Array, "batch dim"],
+        key: PRNGKeyArray,
+        worth: Worth | None = None,
     ) -> tuple[Float[Array, ""], Metrics]:
-        """E[temperature · log π(a|s) − min_i Q_i(s, a)], with a ~ π(s)."""
+        """E[temperature · log π(a|s) − min_i Q_i(s, a)], with a ~ π(s), less what an action is worth besides."""
         actions, log_probability = sample(actor, states, key)
-        loss = (self.temperature * log_probability - critics(states, actions).min(axis=0)).mean()
+        value = critics(states, actions).min(axis=0)
+        if worth is not None:
+            value = value + worth(states, actions)
+        loss = (self.temperature * log_probability - value).mean()
         return loss, {"actor_loss": loss, "entropy": -log_probability.mean()}
 
     def temperature_loss(self, log_temperature: Float[Array, ""], entropy: Float[Array, ""]) -> Float[Array, ""]:
@@ -113,20 +125,26 @@ class Sac(Agent):
         target = -float(self.spec.action_dim)
         return log_temperature * (entropy - target)
 
-    def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Sac", Metrics]:
+    def update(self, batch: Transitions, key: PRNGKeyArray, worth: Worth | None = None) -> tuple["Sac", Metrics]:
         """One step of the critics, the actor and the temperature, then the target critics follow."""
         target_key, actor_key = jax.random.split(key)
         target = self.td_target(batch, target_key)
         gradient, metrics = eqx.filter_grad(critic_loss, has_aux=True)(self.critics, batch, target)
-        agent, actor_metrics = self.improved(gradient, batch.states, actor_key)
+        agent, actor_metrics = self.improved(gradient, batch.states, actor_key, worth)
         return agent, metrics | actor_metrics
 
     def improved(
-        self, gradient: TwinCritics, states: Float[Array, "batch dim"], key: PRNGKeyArray
+        self,
+        gradient: TwinCritics,
+        states: Float[Array, "batch dim"],
+        key: PRNGKeyArray,
+        worth: Worth | None = None,
     ) -> tuple["Sac", Metrics]:
         """After a step of the critics along their gradient, and what follows from it."""
         critics, critic_optimiser = self.critic_optimiser.step(self.critics, gradient)
-        actor_gradient, metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(self.actor, critics, states, key)
+        actor_gradient, metrics = eqx.filter_grad(self.actor_loss, has_aux=True)(
+            self.actor, critics, states, key, worth
+        )
         actor, actor_optimiser = self.actor_optimiser.step(self.actor, actor_gradient)
 
         slope = jax.grad(self.temperature_loss)(self.log_temperature, metrics["entropy"])

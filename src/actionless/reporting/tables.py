@@ -83,7 +83,8 @@ def _steps_to_unguided_end(group: Group, section: Section) -> str:
 
 
 def _unguided(settings: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in settings.items() if not name.startswith(("guidance.", "guide.", "log."))}
+    of_guide = ("guidance.", "guide.", "log.", "learner.guide_weight")
+    kept = {name: value for name, value in settings.items() if not name.startswith(of_guide)}
     return {**kept, "guidance": None}
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.guidance.guide import Guide
+from actionless.guidance.planning import PlanGuide
 from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
@@ -74,12 +75,14 @@ class OnlineTask(Task[OnlineState]):
         evaluation: Environment,
         config: OnlineConfig,
         seed: int,
-        guide: Guide | None = None,
+        guide: Guide | PlanGuide | None = None,
         labelled: LabelledLog | None = None,
     ):
         self.steps = config.all_steps
         self.config = config
-        self._environment, self._evaluation, self._guide, self._seed = environment, evaluation, guide, seed
+        self._environment, self._evaluation, self._beside, self._seed = environment, evaluation, guide, seed
+        self._guide = guide if isinstance(guide, Guide) else None
+        self._planner = guide if isinstance(guide, PlanGuide) else None
         self._labelled = labelled
         keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
         self._initial_key, self._update_key, self._explore_key = keys
@@ -94,14 +97,16 @@ class OnlineTask(Task[OnlineState]):
         agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
         if self._labelled is not None:
             agent = self._labelled.introduced_to(agent)
-        replay = Replay.create(config.replay_size, spec, with_returns=self._labelled is not None)
+        replay = Replay.create(
+            config.replay_size, spec, with_returns=self._labelled is not None, with_guiding=self._planner is not None
+        )
         example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
         self._in_step_with = 0
         return OnlineState(
             standing=standing(agent, example, self._update_key),
             exploration=agent.exploration(),
             replay=replay,
-            guide=None if self._guide is None else self._guide.state,
+            guide=None if self._beside is None else self._beside.state,
             episode=Episode(0, 0, 0.0, self._environment.reset(episode_seed(self._seed, 0))),
             finished=Finished(0, 0.0, 0),
         )
@@ -168,7 +173,10 @@ class OnlineTask(Task[OnlineState]):
                 raise DivergedError("the agent's action", step)
         after = self._environment.step(action)
         over = after.terminated or after.truncated
-        state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over)
+        paid = None
+        if self._planner is not None:
+            paid = self._planner.reward(episode.state, after.reward, after.state, begins=episode.length == 0)
+        state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over, paid)
         if self._guide is not None:
             self._guide.observe(episode.state, action, after.reward, after.state, step)
         total, length = episode.total + after.reward, episode.length + 1
@@ -203,8 +211,8 @@ class OnlineTask(Task[OnlineState]):
         if done.episodes:
             metrics["episode/return"] = done.returns / done.episodes
             metrics["episode/length"] = done.lengths / done.episodes
-        if self._guide is not None:
-            metrics |= self._guide.metrics()
+        if self._beside is not None:
+            metrics |= self._beside.metrics()
         if step % self.config.evaluate_every == 0 or step in (self.config.offline_steps, self.steps):
             metrics |= self._evaluate(state.standing.learner.behaviour)
             if self.snapshots is not None:
@@ -219,12 +227,12 @@ class OnlineTask(Task[OnlineState]):
         return {"eval/return": float(returns.mean()), "eval/return_std": float(returns.std())}
 
     def _with_guide(self, state: OnlineState) -> OnlineState:
-        return state if self._guide is None else state._replace(guide=self._guide.state)
+        return state if self._beside is None else state._replace(guide=self._beside.state)
 
     def _in_step(self, state: OnlineState) -> OnlineState:
         """Guide and simulator as they stood when this state was saved."""
-        if self._guide is not None:
-            self._guide.restore(state.guide)
+        if self._beside is not None:
+            self._beside.restore(state.guide)
         return state._replace(episode=self._replayed(state.episode, state.replay))
 
     def _replayed(self, episode: Episode, replay: Replay) -> Episode:

@@ -8,6 +8,7 @@ from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.idm import IDM_SCALES, IdmConfig
 from actionless.guidance.switch import Fixed, PaperSchedule
 from actionless.offline.presets import ScaleName
+from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.presets import REPLAY_LIMIT, SCALES, AgentConfig, AgentName, AnyName, preset, stored_config
 from actionless.runs.sinks import SinkName
 from actionless.training.options import at_least_one, require_choices, require_sound
@@ -51,6 +52,10 @@ class GuideOptions:
     """Transitions in each term of its loss."""
     idm_every: int | None = None
     """Environment steps for each of its updates."""
+    target_return: float | None = None
+    """Return that the planner is asked for; if not given, that of its run (guide: afdt)."""
+    guide_weight: float | None = None
+    """What a unit of the guiding reward is worth in return; if not given, 3 as published (guide: afdt)."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,18 @@ class GuidanceConfig:
 
 
 @dataclass(frozen=True)
+class PlanGuidanceConfig:
+    """Guidance by a planner, which pays instead of acting."""
+
+    policy: str
+    """The directory of the planner."""
+    target_return: float
+
+
+AnyGuidance = GuidanceConfig | PlanGuidanceConfig
+
+
+@dataclass(frozen=True)
 class OnlineConfig:
     """A run to the last detail, as its run.json holds it."""
 
@@ -121,7 +138,7 @@ class OnlineConfig:
     evaluate_every: int
     learner: AgentConfig
     loop: OnlineLoopOptions
-    guidance: GuidanceConfig | None = None
+    guidance: AnyGuidance | None = None
     sinks: tuple[SinkName, ...] = ()
     offline_steps: int = 0
     """Updates from a labelled log before the first step in the task."""
@@ -136,7 +153,7 @@ class OnlineConfig:
     def to_json(self) -> dict[str, Any]:
         """Plain values for run.json."""
         stored = dataclasses.asdict(self)
-        if self.guidance is not None and self.guidance.schedule is not None:
+        if isinstance(self.guidance, GuidanceConfig) and self.guidance.schedule is not None:
             kind = {kind: name for name, kind in _STORED_SCHEDULES.items()}[type(self.guidance.schedule)]
             stored["guidance"]["schedule"]["kind"] = kind
         return stored
@@ -195,7 +212,10 @@ def check_loop(loop: OnlineLoopOptions) -> None:
 
 
 def resolve_training(
-    options: TrainOptions, environment: str, guidance: GuidanceConfig | None, sinks: tuple[SinkName, ...] = ()
+    options: TrainOptions,
+    environment: str,
+    guidance: AnyGuidance | None,
+    sinks: tuple[SinkName, ...] = (),
 ) -> OnlineConfig:
     """Options with the gaps filled in by the scale."""
     require_sinks(sinks)
@@ -210,7 +230,7 @@ def resolve_training(
         replay_size=min(REPLAY_LIMIT, steps),
         action_bins=options.action_bins if options.agent == "decqn" else None,
         evaluate_every=evaluation_interval(options.loop, steps),
-        learner=_learner_config(options),
+        learner=_guided(options) if isinstance(guidance, PlanGuidanceConfig) else _learner_config(options),
         loop=options.loop,
         guidance=guidance,
         sinks=sinks,
@@ -240,7 +260,10 @@ def departed(base: AgentConfig, departures: Any, agent: AnyName) -> AgentConfig:
 
 
 def guidance_config(options: TrainOptions, policy: str, schedule: PaperSchedule | Fixed | None) -> GuidanceConfig:
-    """Guidance by the policy in that directory."""
+    """Guidance by the state policy in that directory."""
+    for name in ("target_return", "guide_weight"):
+        if getattr(options.guidance, name) is not None:
+            raise ActionlessError(f"{name}: an option of guidance by afdt alone; {policy} holds a state policy")
     return GuidanceConfig(policy, schedule, _idm_config(options))
 
 
@@ -262,6 +285,25 @@ def _learner_config(options: TrainOptions) -> AgentConfig:
     return departed(preset(options.agent, SCALES[options.scale]), options.learner, options.agent)
 
 
+def _guided(options: TrainOptions) -> GuidedSacConfig:
+    asked = options.guidance.guide_weight
+    settings: dict[str, Any] = dataclasses.asdict(_learner_config(options))
+    return GuidedSacConfig(**settings, **({} if asked is None else {"guide_weight": asked}))
+
+
+def plan_guidance_config(options: TrainOptions, policy: str, target_return: float) -> PlanGuidanceConfig:
+    """Guidance by the planner in that directory, which asks for this return unless told otherwise."""
+    asked, own = options.guidance, ("target_return", "guide_weight")
+    if options.agent != "sac":
+        raise ActionlessError(f"{policy}: afdt guides the agent sac, not {options.agent}: choose --agent sac")
+    for name, default in vars(GuideOptions()).items():
+        if name not in own and getattr(asked, name) != default:
+            raise ActionlessError(f"{name}: not an option of guidance by afdt, which knows {', '.join(own)}")
+    given = {name: getattr(asked, name) for name in own if getattr(asked, name) is not None}
+    require_sound(given)
+    return PlanGuidanceConfig(policy, given.get("target_return", target_return))
+
+
 def _idm_config(options: TrainOptions) -> IdmConfig:
     asked = options.guidance
     given = {
@@ -277,7 +319,9 @@ def _idm_config(options: TrainOptions) -> IdmConfig:
     return dataclasses.replace(IDM_SCALES[options.scale], **given)
 
 
-def _stored_guidance(stored: dict[str, Any]) -> GuidanceConfig:
+def _stored_guidance(stored: dict[str, Any]) -> AnyGuidance:
+    if "target_return" in stored:
+        return PlanGuidanceConfig(**stored)
     schedule = stored["schedule"]
     if schedule is not None:
         values = {name: value for name, value in schedule.items() if name != "kind"}

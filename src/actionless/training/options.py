@@ -221,6 +221,7 @@ def require_sound(given: dict[str, Any]) -> None:
         "reward_scale",
         "exploration_noise",
         "inverse_temperature",
+        "guide_weight",
     ):
         value = given.get(name, 0.0)
         if not (math.isfinite(value) and value >= 0):

@@ -10,9 +10,12 @@ from typing import Any
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
+from actionless.guidance.planning import PlanGuide
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
+from actionless.offline import policy_files
 from actionless.offline.origin import log_of
-from actionless.offline.policy_files import FOLDER
+from actionless.offline.planner import KIND as PLAN
+from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import StatePolicy, read_state_policy
 from actionless.online.agent import Spec
@@ -28,13 +31,16 @@ from actionless.training.evaluation import episode_seed
 from actionless.training.online import OnlineTask
 from actionless.training.online_options import (
     AgentOptions,
+    AnyGuidance,
     GuidanceConfig,
     GuideOptions,
     OnlineConfig,
     OnlineLoopOptions,
+    PlanGuidanceConfig,
     TrainOptions,
     check_train_options,
     guidance_config,
+    plan_guidance_config,
     resolve_training,
     schedule_of,
 )
@@ -73,7 +79,8 @@ def train(
         agent = actionless.train("Hopper-v5", "runs/guided", guide="runs/hopper")
         agent.act(states)
 
-    `guide` is the run (or the directory) of a state policy; its log is read again, unless given. `schedule` is any
+    `guide` is the run (or the directory) of a state policy; its log is read again, unless given. A run of afdt guides
+    sac in the way of AF-Guide. `schedule` is any
     function from the step to β; such a run can be gone on with from Python alone.
     """
     options = TrainOptions(
@@ -123,7 +130,7 @@ def train_with(
         task = _task(config, options.seed, schedule, log)
         with Run.create(out, manifest, overwrite=overwrite) as run:
             return work(run, task)
-    if log is not None or (config.guidance is not None and config.guidance.schedule is None):
+    if log is not None or (isinstance(config.guidance, GuidanceConfig) and config.guidance.schedule is None):
         raise ActionlessError(
             f"seeds={seeds}: each has a process of its own, which a schedule or log from Python does not reach: "
             "call train once for each seed"
@@ -138,7 +145,7 @@ def go_on(run: Run, log: Log | None = None, schedule: Schedule | None = None) ->
     """Take a run to its end; at its end, save its agent anew."""
     config = OnlineConfig.from_json(run.manifest.config)
     guidance = config.guidance
-    if guidance is not None and guidance.schedule is None and schedule is None:
+    if isinstance(guidance, GuidanceConfig) and guidance.schedule is None and schedule is None:
         raise ActionlessError(
             f"{run.path}: its schedule was handed over from Python: "
             f"`actionless.resume('{run.path}', schedule=...)` goes on with it"
@@ -167,16 +174,21 @@ def replay_of(run: Path) -> Replay:
 
 def _guidance(
     options: TrainOptions, guide: str | Path | None, schedule: Schedule | None, log: Log | None
-) -> GuidanceConfig | None:
+) -> AnyGuidance | None:
     if guide is None:
         if schedule is not None or log is not None or options.guidance != GuideOptions():
             raise ActionlessError("options of guidance without a guide: name the run of a state policy (--guide RUN)")
         return None
     if schedule is not None and options.guidance.beta is not None:
         raise ActionlessError(f"beta={options.guidance.beta} and a schedule: give one of them")
+    where = str(Path(guide).absolute())
+    if policy_files.read(Path(guide))[0]["kind"] == PLAN:
+        if schedule is not None or log is not None:
+            raise ActionlessError(f"{where}: afdt never acts, and its log is not needed: leave out schedule and log")
+        return plan_guidance_config(options, where, Planner.load(guide).config.target_return)
     chosen = schedule_of(options) if schedule is None else schedule
     stored = chosen if isinstance(chosen, PaperSchedule | Fixed) else None
-    return guidance_config(options, str(Path(guide).absolute()), stored)
+    return guidance_config(options, where, stored)
 
 
 def _described(config: OnlineConfig, log: Log | None) -> dict[str, Any]:
@@ -184,19 +196,31 @@ def _described(config: OnlineConfig, log: Log | None) -> dict[str, Any]:
     guidance = config.guidance
     if guidance is None:
         return {}
-    description = read_state_policy(guidance.policy)[0]
+    description = _description(guidance)
     data = description["provenance"].get("data", {})
     beside = data.get("fingerprint") if log is None else log.fingerprint
+    bootstraps = isinstance(guidance, GuidanceConfig) and guidance.idm.bootstrap
     return {
         "guide": {"method": description["method"], "weights_sha256": description["weights_sha256"], "data": data},
-        "bootstrap_fingerprint": beside if guidance.idm.bootstrap else None,
+        "bootstrap_fingerprint": beside if bootstraps else None,
     }
+
+
+def _description(guidance: AnyGuidance) -> dict[str, Any]:
+    """What the guide's files say of it."""
+    if isinstance(guidance, PlanGuidanceConfig):
+        return policy_files.read(Path(guidance.policy))[0]
+    return read_state_policy(guidance.policy)[0]
 
 
 def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None) -> OnlineTask:
     environment, evaluation = (make(config.environment, bins=config.action_bins) for _ in range(2))
     _checked(environment, config, seed)
-    guide = None if config.guidance is None else _guide(config.guidance, config, environment.spec, seed, schedule, log)
+    guidance, guide = config.guidance, None
+    if isinstance(guidance, PlanGuidanceConfig):
+        guide = PlanGuide.create(Planner.load(guidance.policy), guidance.target_return)
+    elif guidance is not None:
+        guide = _guide(guidance, config, environment.spec, seed, schedule, log)
     return OnlineTask(environment, evaluation, config, seed, guide)
 
 
@@ -204,7 +228,7 @@ def _checked(environment: Environment, config: OnlineConfig, seed: int) -> Envir
     """A task whose first state is as it says, and which the guide knows: before anything is written."""
     environment.reset(episode_seed(seed, 0))
     if config.guidance is not None:
-        variables = len(read_state_policy(config.guidance.policy)[0]["state_names"])
+        variables = len(_description(config.guidance)["state_names"])
         if variables != environment.spec.state_dim:
             raise ActionlessError(
                 f"{config.guidance.policy}: proposes changes of {variables} variables, and {config.environment} has "
@@ -251,7 +275,7 @@ def work(run: Run, task: OnlineTask) -> AgentPolicy:
             sinks=task.config.sinks,
         )
     policy = task.policy(outcome.state, dataclasses.asdict(run.manifest))
-    policy.save(run.path / FOLDER)
+    policy.save(run.path / policy_files.FOLDER)
     if run.result() is None:
         run.finish(outcome.result)
     return policy

@@ -1,0 +1,71 @@
+"""SAC as AF-Guide guides it: its actor also wants to go where a planner says, as far as one step shows.
+
+The guiding reward has a critic of its own with discount 0: what a plan is worth lies in the next state alone.
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from actionless.online.agent import Agent, Spec, Transitions
+from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.sac import Sac, SacBehaviour, SacConfig
+from actionless.optimise import Adam
+from actionless.updates import Metrics
+
+
+@dataclass(frozen=True)
+class GuidedSacConfig(SacConfig):
+    """SAC's settings, and how much the plan counts."""
+
+    guide_weight: float = 3.0
+    """What a unit of the guiding reward is worth in the task's own return."""
+
+
+class GuidedSac(Agent):
+    """SAC, and a critic of the guiding reward."""
+
+    sac: Sac
+    guiding_critic: TwinCritics
+    guiding_optimiser: Adam
+    spec: Spec = eqx.field(static=True)
+    config: GuidedSacConfig = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: Spec, config: GuidedSacConfig, key: PRNGKeyArray) -> "GuidedSac":
+        """An agent that has learnt nothing."""
+        sac_key, guiding_key = jax.random.split(key)
+        critic = TwinCritics.create(spec, config.hidden, guiding_key, count=1)
+        return cls(
+            sac=Sac.create(spec, config, sac_key),
+            guiding_critic=critic,
+            guiding_optimiser=Adam.create(critic, config.learning_rate),
+            spec=spec,
+            config=config,
+        )
+
+    @property
+    def behaviour(self) -> SacBehaviour:
+        """SAC's."""
+        return self.sac.behaviour
+
+    def exploration(self) -> tuple[()]:
+        """SAC's."""
+        return self.sac.exploration()
+
+    def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["GuidedSac", Metrics]:
+        """One step of the guiding critic, then SAC's, whose actor values actions by both."""
+        assert batch.guiding is not None
+        gradient, guiding = eqx.filter_grad(critic_loss, has_aux=True)(self.guiding_critic, batch, batch.guiding)
+        critic, optimiser = self.guiding_optimiser.step(self.guiding_critic, gradient)
+
+        def worth(states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]) -> Float[Array, " batch"]:
+            return self.config.guide_weight * critic(states, actions)[0]
+
+        sac, metrics = self.sac.update(batch, key, worth)
+        agent = GuidedSac(
+            sac=sac, guiding_critic=critic, guiding_optimiser=optimiser, spec=self.spec, config=self.config
+        )
+        return agent, metrics | {"guiding_loss": guiding["loss"], "guiding_q": guiding["q_mean"]}
