@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from actionless.optimise import Adam, follow, norm
+from actionless.optimise import Adam, clipped, follow, norm
 
 
 def test_two_steps_by_hand():
@@ -23,6 +23,31 @@ def test_follow_moves_by_the_share():
 
 def test_norm_of_a_tree():
     assert norm({"a": jnp.array([3.0]), "b": jnp.array([[0.0, 4.0]])}) == 5.0
+
+
+def test_a_long_gradient_is_shortened_and_a_short_one_left_alone():
+    long = {"a": jnp.array([3.0]), "b": jnp.array([[0.0, 4.0]])}
+    np.testing.assert_allclose(clipped(long, 0.5)["a"], [0.3], rtol=1e-6)
+    np.testing.assert_allclose(clipped(long, 0.5)["b"], [[0.0, 0.4]], rtol=1e-6)
+    np.testing.assert_array_equal(clipped(long, 5.0)["a"], long["a"])
+    np.testing.assert_array_equal(clipped(jnp.zeros(3), 0.5), np.zeros(3))
+
+
+def test_clipping_warming_up_and_decaying_is_that_of_optax():
+    gradients = jax.random.normal(jax.random.key(0), (10, 3, 4)) * 3
+    parameters = theirs = jnp.ones((3, 4))
+    ours = Adam.create(parameters, learning_rate=0.01, warm_up=4, weight_decay=0.1)
+    reference = optax.chain(
+        optax.clip_by_global_norm(2.0),
+        optax.adamw(lambda count: 0.01 * jnp.minimum((count + 1.0) / 4.0, 1.0), weight_decay=0.1),
+    )
+    with jax.numpy_dtype_promotion("standard"):
+        state = reference.init(theirs)
+        for gradient in gradients:
+            parameters, ours = ours.step(parameters, clipped(gradient, 2.0))
+            update, state = reference.update(gradient, state, theirs)
+            theirs = theirs + update
+    np.testing.assert_allclose(parameters, theirs, rtol=1e-5)
 
 
 def test_adam_takes_the_steps_of_optax():

@@ -9,6 +9,7 @@ from toy_learners import CONFIGS, SPEC, leaves_equal, random_batch, random_discr
 
 from actionless.errors import ActionlessError
 from actionless.offline.learner import Spec
+from actionless.offline.planner import Planner
 from actionless.offline.presets import create_learner
 from actionless.offline.state_policy import ActionPolicy, policy_of
 
@@ -30,6 +31,8 @@ def learnt_by(learner, method):
 
 
 def answer(policy, states):
+    if isinstance(policy, Planner):
+        return policy.plan(states[..., None, :])
     return policy.act(states) if isinstance(policy, ActionPolicy) else policy.propose(states)
 
 

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from actionless.discretise import Discretiser
+from actionless.offline.afdt import AfdtConfig
 from actionless.offline.imitation import ImitationConfig
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.oso_decqn import OsoDecqnConfig
 
-SPEC = Spec(state_dim=3, bins=3, action_dim=2)
+SPEC = Spec(state_dim=3, bins=3, action_dim=2, longest_episode=9)
 
 SMALL = {"hidden": (16, 16), "learning_rate": 1e-3, "ensemble": 2}
 
@@ -23,6 +24,7 @@ CONFIGS = {
     "bc-next": ImitationConfig("next_state", **SMALL),
     "bc-diff": ImitationConfig("difference", **SMALL),
     "bc-action": ImitationConfig("action", **SMALL),
+    "afdt": AfdtConfig(context=4, width=16, blocks=2, learning_rate=1e-3, warm_up=10),
 }
 
 
@@ -36,6 +38,8 @@ def random_batch(seed=0, rows=32, spec=SPEC):
         masks=jnp.asarray(rng.random(rows) > 0.2, jnp.float32),
         deltas=jnp.asarray(rng.integers(0, spec.bins, states.shape), jnp.int32),
         actions=jnp.asarray(rng.normal(size=(rows, spec.action_dim or 1)), jnp.float32),
+        to_go=jnp.asarray(rng.normal(size=rows), jnp.float32),
+        times=jnp.arange(rows, dtype=jnp.int32) % 8,
     )
 
 

@@ -8,6 +8,7 @@ from actionless.online.agent import Spec, Transitions
 from actionless.online.awac import AwacConfig
 from actionless.online.cal_ql import CalQlConfig
 from actionless.online.decqn import DecqnConfig
+from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.iql import IqlConfig
 from actionless.online.o3f import O3fConfig
 from actionless.online.sac import SacConfig
@@ -16,6 +17,7 @@ from actionless.online.td3 import Td3Config
 SPECS = {
     "td3": Spec(3, 2, None),
     "sac": Spec(3, 2, None),
+    "guided sac": Spec(3, 2, None),
     "decqn": Spec(3, 2, 4),
     "iql": Spec(3, 2, None),
     "awac": Spec(3, 2, None),
@@ -29,6 +31,7 @@ CONFIGS = {
     "o3f": O3fConfig(hidden=(8, 8), learning_rate=1e-2, ensemble=3, candidates=20),
     "td3": Td3Config(hidden=(8, 8), learning_rate=1e-2),
     "sac": SacConfig(hidden=(8, 8), learning_rate=1e-2),
+    "guided sac": GuidedSacConfig(hidden=(8, 8), learning_rate=1e-2),
     "decqn": DecqnConfig(ensemble=3, hidden=(8, 8), learning_rate=1e-2),
 }
 
@@ -49,6 +52,7 @@ def random_batch(spec: Spec, rows: int = 32) -> Transitions:
         next_states=jnp.asarray(draw.normal(size=(rows, spec.state_dim)), jnp.float32),
         discounts=jnp.asarray(draw.choice([0.0, 0.99], rows), jnp.float32),
         returns=jnp.asarray(draw.normal(size=rows), jnp.float32),
+        guiding=jnp.asarray(draw.normal(size=rows), jnp.float32),
     )
 
 

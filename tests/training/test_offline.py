@@ -13,6 +13,7 @@ from small_log import save, small_log
 import actionless
 from actionless.data.options import ReadOptions
 from actionless.errors import ActionlessError
+from actionless.offline.planner import Planner
 from actionless.offline.presets import Method
 from actionless.offline.state_policy import ActionPolicy, StatePolicy
 from actionless.runs.checkpoints import Checkpoints
@@ -93,7 +94,7 @@ def test_every_method_learns_something_and_gives_its_policy(data, undisturbed, m
     assert [row["step"] for row in rows] == [10, 20, 40, 60, 70]
     assert rows[-1]["loss"] < rows[0]["loss"]
     policy = load_policy(run)
-    assert isinstance(policy, ActionPolicy if method == "bc-action" else StatePolicy)
+    assert isinstance(policy, {"bc-action": ActionPolicy, "afdt": Planner}.get(method, StatePolicy))
     assert policy.method == method
     told = json.loads((run / "run.json").read_text())["data"]["read"]
     assert ("actions" in told) == (method == "bc-action")

@@ -35,6 +35,15 @@ def policy(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory):
+    """The run of a planner of the task."""
+    folder = tmp_path_factory.mktemp("plans")
+    data = save(point_log(), folder / "point.npz")
+    actionless.pretrain(data, folder / "run", method="afdt", scale="smoke", steps=30)
+    return folder / "run"
+
+
 def run(out, task=TASK, loop=LOOP, **options):
     return train(task, out, scale="smoke", steps=STEPS, warm_up=40, batch_size=16, loop=loop, **options)
 
@@ -64,9 +73,11 @@ def interrupt_at(monkeypatch, step):
     monkeypatch.setattr(OnlineTask, "advance", interrupted)
 
 
-@pytest.mark.parametrize(("agent", "guided"), [("td3", False), ("td3", True), ("sac", False), ("decqn", True)])
-def test_ends_the_same_when_stopped_within_an_episode(tmp_path, policy, monkeypatch, agent, guided):
-    options = {"agent": agent, "guide": policy if guided else None}
+@pytest.mark.parametrize(
+    ("agent", "guide"), [("td3", None), ("td3", "policy"), ("sac", None), ("sac", "plans"), ("decqn", "policy")]
+)
+def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeypatch, agent, guide):
+    options = {"agent": agent, "guide": None if guide is None else request.getfixturevalue(guide)}
     run(tmp_path / "undisturbed", **options)
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)  # one cycle per dispatch
     with monkeypatch.context() as patched:
@@ -167,6 +178,45 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
     assert sum(shares) * 40 == pytest.approx(len(proposals))
     assert rows[-1].keys() >= {"step", "loss", "eval/return", "beta", "idm/loss", "idm/online_loss", "idm/offline_loss"}
     assert rows[-1].keys() >= {"guide/realised", "guide/reward", "guide/own_reward", "episode/return"}
+
+
+def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
+    run(tmp_path / "run", agent="sac", guide=plans, guidance=GuideOptions(target_return=-5.0, guide_weight=2.0))
+    arrays = last_checkpoint(tmp_path / "run")
+    states, paid = arrays[".replay.states"], arrays[".replay.guiding"]
+    planner = actionless.Planner.load(plans)
+    ends = np.flatnonzero(arrays[".replay.ends"])
+    for first, last in ((0, 0), (0, 3), (ends[0] + 1, ends[0] + 2)):  # of an episode, its second one too
+        rewards = arrays[".replay.rewards"][first:last]
+        planned = planner.plan(states[first : last + 1], rewards, target_return=-5.0)
+        missed = (arrays[".replay.next_states"][last] - planned) / planner.normaliser.scale
+        assert paid[last] == pytest.approx(-np.linalg.norm(missed), rel=1e-3)
+    config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert config["agent"] == "sac"
+    assert config["learner"]["guide_weight"] == 2.0
+    rows = list(read_rows(tmp_path / "run" / "metrics.jsonl"))
+    assert np.mean([row["guide/missed"] for row in rows]) == pytest.approx(-paid.mean(), rel=1e-5)
+    assert "guided_share" not in rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agent": "td3"}, r"afdt guides the agent sac, not td3: choose --agent sac"),
+        ({"agent": "sac", "guidance": GuideOptions(beta=0.5)}, r"beta: not an option of guidance by afdt, which knows"),
+        ({"agent": "sac", "guidance": GuideOptions(guide_weight=-1.0)}, r"guide_weight=-1\.0: choose a finite number"),
+        ({"agent": "sac", "schedule": lambda step: 0.1}, r"afdt never acts, and its log is not needed"),
+    ],
+)
+def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", guide=plans, **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
+    with pytest.raises(ActionlessError, match="target_return: an option of guidance by afdt alone"):
+        run(tmp_path / "run", agent="sac", guide=policy, guidance=GuideOptions(target_return=1.0))
 
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):

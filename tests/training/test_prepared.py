@@ -7,12 +7,14 @@ from small_log import small_log
 
 from actionless.discretise import Discretiser
 from actionless.training.prepared import (
+    Courses,
     Draw,
     HostBatches,
     Preparation,
     ResidentBatches,
     Split,
     discounted_returns,
+    with_those_before,
 )
 
 
@@ -51,6 +53,38 @@ def test_rows_are_normalised_and_discretised():
     np.testing.assert_array_equal(preparation.rows(np.array([2])).masks, [0.0])
     assert rows.actions is None
     assert preparation.row_bytes == sum(array[0].nbytes for array in jax.tree.leaves(rows))
+
+
+def test_courses_by_hand():
+    log = small_log((3, 2))
+    courses = Courses.of(log)
+    r = log.rewards
+    np.testing.assert_allclose(courses.to_go, [r[0] + r[1] + r[2], r[1] + r[2], r[2], r[3] + r[4], r[4]])
+    np.testing.assert_array_equal(courses.times, [0, 1, 2, 0, 1])
+
+
+def test_rows_come_after_those_before_them():
+    np.testing.assert_array_equal(with_those_before(np.array([4, 1]), 3), [2, 3, 4, 0, 0, 1])
+    np.testing.assert_array_equal(with_those_before(np.array([4, 1]), 1), [4, 1])
+
+
+def test_a_window_goes_on_from_row_to_row_within_an_episode():
+    """Wherever it begins within the episode of its last row, the states follow each other."""
+    log = small_log((9, 4, 30))
+    preparation = Preparation(log, Discretiser.fit(log.states, log.next_states), Courses.of(log))
+    split = Split.by_episode(log, 0.4, 0)
+    draw = Draw(len(split.training), 50, 0, context=5)
+    data = preparation.many_rows(split.training).on_device()
+    resident, host = ResidentBatches(data, draw, 2), HostBatches(preparation, split.training, draw, 2)
+    ours, theirs = resident.of(3, 2), host.of(3, 2)
+    jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+    assert preparation.row_bytes == sum(array[0].nbytes for array in jax.tree.leaves(ours))
+    for last in range(4, 500, 5):
+        steps = min(int(ours.times[last]), 4)
+        for row in range(last - steps, last):
+            np.testing.assert_array_equal(ours.next_states[row], ours.states[row + 1])
+            assert ours.times[row] + 1 == ours.times[row + 1]
+    assert (np.asarray(ours.times[4::5]) < 4).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -21,7 +21,7 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, "windows tokens inputs"]) -> Float[Array, "windows tokens outputs"]:
         """x W + b. As one product: XLA takes many times as long for the gradient of a batch of them."""
         rows = x.reshape(-1, x.shape[2]) @ self.weight + self.bias[None]
-        return rows.reshape(*x.shape[:2], -1)
+        return rows.reshape(*x.shape[:2], len(self.bias))
 
 
 class LayerNorm(eqx.Module):
@@ -123,7 +123,7 @@ class PlanNetwork(eqx.Module):
         when = self.time[jnp.clip(times, 0, len(self.time) - 1)]
         tokens = jnp.stack([self.state(z) + when, self.to_go(to_go[:, :, None]) + when], axis=2)
         keys = [None] * (1 + len(self.blocks)) if key is None else list(jax.random.split(key, 1 + len(self.blocks)))
-        x = dropped(self.entry(tokens.reshape(windows, 2 * steps, -1)), dropout, keys[0])
+        x = dropped(self.entry(tokens.reshape(windows, 2 * steps, len(self.exit.scale))), dropout, keys[0])
         visible = visible_tokens(times)
         for block, block_key in zip(self.blocks, keys[1:], strict=True):
             x = block(x, visible, dropout, block_key)

@@ -288,7 +288,7 @@ def _learner_config(options: TrainOptions) -> AgentConfig:
 def _guided(options: TrainOptions) -> GuidedSacConfig:
     asked = options.guidance.guide_weight
     settings: dict[str, Any] = dataclasses.asdict(_learner_config(options))
-    return GuidedSacConfig(**settings, **({} if asked is None else {"guide_weight": asked}))
+    return GuidedSacConfig(**(settings if asked is None else {**settings, "guide_weight": asked}))
 
 
 def plan_guidance_config(options: TrainOptions, policy: str, target_return: float) -> PlanGuidanceConfig:
