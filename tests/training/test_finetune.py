@@ -16,7 +16,7 @@ from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import online
 from actionless.training.finetune import finetune
-from actionless.training.finetune_options import LabelledOptions
+from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
 from actionless.training.online_options import OnlineLoopOptions
 
 TASK = "point_task:Point-v0"
@@ -112,6 +112,27 @@ def test_other_methods_end_the_same_when_stopped_while_acting(tmp_path, data, mo
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
+def test_iql_learns_from_rewards_in_units_of_the_logs_returns(undisturbed):
+    returns = point_log().episode_returns
+    scale = json.loads((undisturbed / "run.json").read_text())["config"]["reward_scale"]
+    assert scale == pytest.approx(1000 / (returns.max() - returns.min()))
+    arrays = last_checkpoint(undisturbed)
+    rewards = -np.abs(arrays[".replay.next_states"]).sum(axis=1)
+    np.testing.assert_allclose(arrays[".replay.rewards"], scale * rewards, rtol=1e-5)
+    # What is reported is in the task's own units: here of the episodes that ended within the first 30 steps.
+    last = np.flatnonzero(arrays[".replay.ends"][:30])
+    row = next(row for row in read_rows(undisturbed / "metrics.jsonl") if row["step"] == 80)
+    assert row["episode/return"] == pytest.approx(rewards[: last[-1] + 1].sum() / len(last), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [({"method": "awac"}, 1), ({"method": "cal-ql"}, 1), ({"method": "o3f"}, 1), ({"reward_scale": 0.5}, 0.5)],
+)
+def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(options, scale):
+    assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
+
+
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):
     behaviour = actionless.AgentPolicy.load(undisturbed).behaviour
     states = point_log().states
@@ -142,6 +163,13 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
             labelled(),
             {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
             "expectile: not an option of awac, which knows",
+        ),
+        (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: it would erase the rewards"),
+        (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number of at least 0"),
+        (
+            labelled(episodes=1),
+            {},
+            "point.npz: iql scales rewards by the spread of the episodes' returns, and all are .* 1 leaves them",
         ),
         (labelled(), {"seeds": 2}, "handed over from Python, and each of 2 seeds has a process"),
         (point_log(), {}, "point.npz: read without actions, which are learnt from: read it with_actions=True"),

@@ -44,6 +44,7 @@ def finetune(
     offline_steps: int | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
+    reward_scale: float | None = None,
     seed: int = 0,
     seeds: int = 1,
     learner: LabelledOptions | None = None,
@@ -65,6 +66,7 @@ def finetune(
         offline_steps=offline_steps,
         steps=steps,
         batch_size=batch_size,
+        reward_scale=reward_scale,
         seed=seed,
         learner=learner or LabelledOptions(),
         loop=loop or OnlineLoopOptions(),
@@ -88,7 +90,6 @@ def finetune_with(
     require_free(out, overwrite=overwrite)
     check_finetune_options(options)
     check_seeds(options.seed, seeds)
-    config = resolve_finetuning(options, environment, tuple(sinks))
     if isinstance(data, Log):
         require_one_seed(data, seeds)
         log, origin = data, None
@@ -97,6 +98,7 @@ def finetune_with(
         log, origin = read_with(data, read), Origin.of(data, read)
         for warning in log.warnings:
             _log.warning("%s: %s", log.source.path, warning)
+    config = resolve_finetuning(options, environment, log, tuple(sinks))
     task = _task(config, options.seed, log)
     manifest = Manifest("finetune", config.to_json(), options.seed, described(log, origin))
     if seeds == 1:
@@ -120,7 +122,7 @@ def go_on(run: Run, log: Log | None = None) -> AgentPolicy:
 def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
     environment, evaluation = (make(config.environment) for _ in range(2))
     environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
-    labelled = LabelledLog.of(log, environment, config.learner.discount)
+    labelled = LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
     return OnlineTask(environment, evaluation, config, seed, labelled=labelled)
 
 

@@ -168,7 +168,8 @@ class OnlineTask(Task[OnlineState]):
                 raise DivergedError("the agent's action", step)
         after = self._environment.step(action)
         over = after.terminated or after.truncated
-        state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over)
+        reward = self.config.reward_scale * after.reward
+        state.replay.add(episode.state, action, reward, after.state, after.terminated, over)
         if self._guide is not None:
             self._guide.observe(episode.state, action, after.reward, after.state, step)
         total, length = episode.total + after.reward, episode.length + 1
