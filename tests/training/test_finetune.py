@@ -158,11 +158,18 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
         (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
         (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
         (labelled(), {"learner": LabelledOptions(expectile=1.0)}, "expectile=1.0: choose a number above 0 and below 1"),
-        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a number above 0"),
+        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a finite number above 0"),
+        (labelled(), {"learner": LabelledOptions(most_weight=np.inf)}, "most_weight=inf: choose a finite number"),
+        (
+            labelled(),
+            {"method": "cal-ql", "learner": LabelledOptions(policy_learning_rate=-1.0)},
+            "policy_learning_rate=-1.0: choose a finite number of at least 0",
+        ),
         (
             labelled(),
             {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
-            "expectile: not an option of awac, which knows",
+            "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
+            "most_weight, target_rate$",
         ),
         (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: it would erase the rewards"),
         (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number of at least 0"),

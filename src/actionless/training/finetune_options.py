@@ -35,13 +35,15 @@ class LabelledOptions:
     hidden: tuple[int, ...] | None = None
     """Sizes of the hidden layers."""
     learning_rate: float | None = None
-    """Step size of Adam."""
+    """Step size of Adam; in cal-ql, that of the critics."""
+    policy_learning_rate: float | None = None
+    """That of the policy (cal-ql)."""
     discount: float | None = None
     """γ: what a reward one step later is worth."""
     target_rate: float | None = None
     """τ: how fast target networks follow."""
     expectile: float | None = None
-    """0.5 values the mean of what was done, 1 the best of it (iql)."""
+    """0.5 values the mean of what was done, close to 1 the best of it (iql)."""
     inverse_temperature: float | None = None
     """How much more actions are imitated that turned out better (iql, awac)."""
     most_weight: float | None = None

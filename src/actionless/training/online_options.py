@@ -233,8 +233,9 @@ def evaluation_interval(loop: OnlineLoopOptions, steps: int) -> int:
 
 def departed(base: AgentConfig, departures: Any, agent: AnyName) -> AgentConfig:
     """A config with those departures from it that are given; refused where the agent does not know them."""
-    given = {name: value for name, value in dataclasses.asdict(departures).items() if value is not None}
-    known = {config_field.name for config_field in dataclasses.fields(base)}
+    options = dataclasses.asdict(departures)
+    given = {name: value for name, value in options.items() if value is not None}
+    known = options.keys() & {config_field.name for config_field in dataclasses.fields(base)}
     if foreign := sorted(given.keys() - known):
         raise ActionlessError(f"{foreign[0]}: not an option of {agent}, which knows {', '.join(sorted(known))}")
     require_sound(given)
