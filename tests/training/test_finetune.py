@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from small_log import save, small_log
 from test_online import assert_same_run, interrupt_at, last_checkpoint
 
 import actionless
+from actionless.data import read as data_read
 from actionless.errors import ActionlessError
 from actionless.online import replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
+from actionless.training import finetune as module
 from actionless.training import online
 from actionless.training.finetune import finetune
 from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
@@ -131,6 +134,28 @@ def test_iql_learns_from_rewards_in_units_of_the_logs_returns(undisturbed):
 )
 def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(options, scale):
     assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
+
+
+def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data, monkeypatch):
+    logs, planned = [], []
+
+    def read_with(*arguments):
+        log = data_read.read_with(*arguments)
+        logs.append(weakref.ref(log))
+        return log
+
+    def start_seeds(out, manifest, several, **options):
+        planned.append((logs[0](), several))
+        return []
+
+    monkeypatch.setattr(module, "read_with", read_with)
+    monkeypatch.setattr(module, "start_seeds", start_seeds)
+    run(tmp_path / "run", data, seeds=2)
+    [(log, several)] = planned
+    assert log is None
+    assert (several.seeds, several.steps) == ((0, 1), OFFLINE + STEPS)
+    # 300 steps of states and next states as read; of steps as learnt from also actions, reward, return and two flags.
+    assert several.memory == 300 * 4 * 8 + (300 + STEPS) * (6 * 4 + 10)
 
 
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from actionless.data.log import Log
@@ -11,7 +12,7 @@ from actionless.data.read import read_with
 from actionless.offline.origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
-from actionless.online.environments import make
+from actionless.online.environments import Environment, make
 from actionless.online.labelled import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
@@ -99,14 +100,16 @@ def finetune_with(
         for warning in log.warnings:
             _log.warning("%s: %s", log.source.path, warning)
     config = resolve_finetuning(options, environment, log, tuple(sinks))
-    task = _task(config, options.seed, log)
     manifest = Manifest("finetune", config.to_json(), options.seed, described(log, origin))
     if seeds == 1:
+        task = _task(config, options.seed, log)
         with Run.create(out, manifest, overwrite=overwrite) as run:
             return work(run, task)
-    task.close()
+    with closing(make(environment)) as task:
+        _labelled(config, options.seed, log, task)
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(log))
+    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, log))
+    del log  # Every seed's process reads its own.
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
@@ -121,12 +124,17 @@ def go_on(run: Run, log: Log | None = None) -> AgentPolicy:
 
 def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
     environment, evaluation = (make(config.environment) for _ in range(2))
+    return OnlineTask(environment, evaluation, config, seed, labelled=_labelled(config, seed, log, environment))
+
+
+def _labelled(config: OnlineConfig, seed: int, log: Log, environment: Environment) -> LabelledLog:
     environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
-    labelled = LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
-    return OnlineTask(environment, evaluation, config, seed, labelled=labelled)
+    return LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
 
 
-def _memory(log: Log) -> int:
-    """Bytes of the log, unless it is a map that all share, and of its transitions as they are learnt from."""
-    size = log.states.nbytes + log.next_states.nbytes
-    return size * (1 if log.memory_mapped else 2)
+def _memory(config: OnlineConfig, log: Log) -> int:
+    """Bytes of the log, unless it is a map that all share, of its transitions as learnt from, and of the replay."""
+    assert log.actions is not None
+    read = 0 if log.memory_mapped else log.states.nbytes + log.next_states.nbytes
+    row = 4 * (2 * log.state_dim + log.actions.shape[1]) + 10
+    return read + row * (len(log) + config.replay_size)
