@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from actionless.guidance.guide import Guide, GuideConfig
     from actionless.guidance.idm import IdmConfig
     from actionless.guidance.switch import Fixed, PaperSchedule
+    from actionless.offline.planner import Planner
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
     from actionless.reporting.report import report
@@ -45,6 +46,7 @@ __all__ = [
     "Normaliser",
     "OnlineLoopOptions",
     "PaperSchedule",
+    "Planner",
     "ReadOptions",
     "StatePolicy",
     "__version__",
@@ -77,6 +79,7 @@ _HOME = {
     "Normaliser": "actionless.discretise",
     "OnlineLoopOptions": "actionless.training.online_options",
     "PaperSchedule": "actionless.guidance.switch",
+    "Planner": "actionless.offline.planner",
     "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",
     "export": "actionless.analysis.export",

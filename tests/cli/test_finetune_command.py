@@ -1,5 +1,6 @@
-"""`finetune` as users call it: killed in both phases, and mistakes."""
+"""`finetune` as users call it: killed in both phases, several seeds, and mistakes."""
 
+import json
 import signal
 
 import numpy as np
@@ -31,8 +32,12 @@ def data(tmp_path_factory):
     return path
 
 
-def test_killed_in_both_phases_ends_the_same(tmp_path, data, tmp_path_factory):
-    start = starter(tmp_path_factory.mktemp("compiled"))
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    return starter(tmp_path_factory.mktemp("compiled"))
+
+
+def test_killed_in_both_phases_ends_the_same(tmp_path, data, start):
     process = start("finetune", "Hopper-v5", "--data", data, "--out", tmp_path / "undisturbed", *OPTIONS, NPROC="1")
     said, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -53,6 +58,22 @@ def test_killed_in_both_phases_ends_the_same(tmp_path, data, tmp_path_factory):
     assert_same_run(run, tmp_path / "undisturbed", 400)
 
 
+def test_seeds(tmp_path, data, start):
+    run, brief = tmp_path / "run", ["--offline-steps=40", "--steps=40"]
+    begin = ["finetune", "Hopper-v5", "--data", data, "--out", run, "--seeds=2", *OPTIONS, *brief]
+    process = start(*begin, JAX_PLATFORMS="cpu")
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert said.splitlines()[-1].startswith("mean of 2 seeds: evaluation return ")
+    assert "80 steps each" in said
+    summaries = [json.loads((run / f"seed-{seed}" / "result.json").read_text()) for seed in (0, 1)]
+    assert [summary["steps"] for summary in summaries] == [80, 80]
+    returns = [summary["final"]["eval/return"] for summary in summaries]
+    assert returns[0] != returns[1]
+    together = json.loads((run / "result.json").read_text())["final"]["eval/return"]
+    assert together == pytest.approx(sum(returns) / 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -60,6 +81,7 @@ def test_killed_in_both_phases_ends_the_same(tmp_path, data, tmp_path_factory):
         (["CartPole-v1"], "needs continuous actions"),
         (["HalfCheetah-v5"], "hopper.npz: has 11 state variables, and 'HalfCheetah-v5' has 17"),
         (["Hopper-v5", "--method=sac"], "invalid choice"),
+        (["Hopper-v5", "--seeds=0"], "seeds=0: choose at least 1"),
     ],
 )
 def test_mistakes(capsys, tmp_path, data, arguments, words):

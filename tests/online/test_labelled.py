@@ -39,13 +39,13 @@ LOG = Log(
 
 
 def test_actions_are_scaled_by_the_tasks_limits():
-    replay, _ = LabelledLog.of(LOG, TASK, 0.5)
+    replay, _ = LabelledLog.of(LOG, TASK, 0.5, 1.0)
     np.testing.assert_array_equal(replay.actions, np.float32([[-1, -1], [0, 0], [0.5, 1]]))
     assert len(replay) == replay.capacity == 3
 
 
 def test_a_time_limit_is_no_terminal():
-    batch = LabelledLog.of(LOG, TASK, 0.5).replay.sample(np.arange(3), 2, 0.5)
+    batch = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay.sample(np.arange(3), 2, 0.5)
     # Two steps ahead from the first; the second is the last of its episode; the third ended the task.
     np.testing.assert_allclose(batch.rewards, [1 + 0.5 * 2, 2, 3])
     np.testing.assert_allclose(batch.discounts, [0.25, 0.5, 0])
@@ -53,7 +53,13 @@ def test_a_time_limit_is_no_terminal():
 
 def test_returns_go_to_the_end_of_each_episode():
     # Episodes of two steps and of one: 1 + ½ · 2, 2 and 3.
-    np.testing.assert_allclose(LabelledLog.of(LOG, TASK, 0.5).replay.returns, [2, 2, 3])
+    np.testing.assert_allclose(LabelledLog.of(LOG, TASK, 0.5, 1.0).replay.returns, [2, 2, 3])
+
+
+def test_rewards_are_scaled_and_returns_with_them():
+    replay = LabelledLog.of(LOG, TASK, 0.5, 10.0).replay
+    np.testing.assert_allclose(replay.rewards, [10, 20, 30])
+    np.testing.assert_allclose(replay.returns, [20, 20, 30])
 
 
 def test_returns_of_what_is_lived_through_are_known_at_its_end():
@@ -71,7 +77,7 @@ def test_returns_of_what_is_lived_through_are_known_at_its_end():
 
 
 def test_agents_see_states_in_units_of_the_logs_spread():
-    labelled = LabelledLog.of(LOG, TASK, 0.5)
+    labelled = LabelledLog.of(LOG, TASK, 0.5, 1.0)
     agent = labelled.introduced_to(create_agent(TASK.spec, CONFIGS["iql"], draw_key(0)))
     # Mean 2 and spread √(8/3) in the first variable, 10 and none in the second; 1e-3 is added to each spread.
     raw = jnp.array([[6.0, 10.5]])
@@ -82,7 +88,7 @@ def test_agents_see_states_in_units_of_the_logs_spread():
 
 
 def test_updates_are_those_of_an_agent_given_z_scores():
-    agent = LabelledLog.of(LOG, TASK, 0.5).introduced_to(create_agent(TASK.spec, CONFIGS["iql"], draw_key(0)))
+    agent = LabelledLog.of(LOG, TASK, 0.5, 1.0).introduced_to(create_agent(TASK.spec, CONFIGS["iql"], draw_key(0)))
     batch = random_batch(TASK.spec)
     seen = dataclasses.replace(batch, states=agent.states(batch.states), next_states=agent.states(batch.next_states))
     after, metrics = agent.update(batch, draw_key(1))
@@ -92,7 +98,7 @@ def test_updates_are_those_of_an_agent_given_z_scores():
 
 
 def test_two_replays_are_counted_through():
-    logged, lived = LabelledLog.of(LOG, TASK, 0.5).replay, Replay.create(4, TASK.spec, with_returns=True)
+    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay, Replay.create(4, TASK.spec, with_returns=True)
     lived.add(np.full(2, 7.0), np.full(2, 0.25), 9.0, np.full(2, 8.0), True, True)
     batch = sample_both(logged, lived, np.array([3, 0, 2, 3]), 1, 0.5)
     np.testing.assert_array_equal(batch.rewards, [9, 1, 3, 9])
@@ -102,7 +108,7 @@ def test_two_replays_are_counted_through():
 
 
 def test_a_replay_that_is_empty_gives_nothing():
-    logged = LabelledLog.of(LOG, TASK, 0.5).replay
+    logged = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay
     assert leaves_equal(
         sample_both(logged, Replay.create(4, TASK.spec, with_returns=True), np.array([2, 0]), 3, 0.9),
         logged.sample(np.array([2, 0]), 3, 0.9),
@@ -123,4 +129,4 @@ def test_a_replay_that_is_empty_gives_nothing():
 )
 def test_a_log_that_does_not_fit_is_refused(change, message):
     with pytest.raises(ActionlessError, match=message):
-        LabelledLog.of(dataclasses.replace(LOG, **change), TASK, 0.5)
+        LabelledLog.of(dataclasses.replace(LOG, **change), TASK, 0.5, 1.0)

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toy_agents import CONFIGS, SPECS, draw_key
+from toy_agents import CONFIGS, SPECS, draw_key, random_batch
 
 from actionless.networks import Ensemble
 from actionless.online.o3f import O3f
@@ -44,7 +44,11 @@ def test_it_acts_as_sac_at_its_best():
 
 def test_as_many_critics_as_asked_for_all_of_them_learning():
     agent = O3f.create(SPEC, dataclasses.replace(CONFIG, ensemble=5), draw_key(0))
-    assert agent.sac.critics.networks.members == agent.sac.target_critics.networks.members == 5
+    after, _ = eqx.filter_jit(agent.update)(random_batch(SPEC), draw_key(1))
+    for critics in (lambda agent: agent.sac.critics, lambda agent: agent.sac.target_critics):
+        before, now = (critics(which).networks.biases[-1] for which in (agent, after))
+        assert before.shape[0] == 5
+        assert (before != now).all()
     assert agent.sac.critics.networks.layer_norm
 
 

@@ -1,4 +1,4 @@
-"""Runs written by hand: as small as a run can be, in the form that `pretrain` and `train` leave behind."""
+"""Runs written by hand: as small as a run can be, in the form that `pretrain`, `train` and `finetune` leave behind."""
 
 import copy
 import json
@@ -53,6 +53,12 @@ def returns(*values, every=100):
 def alone(path, *values, seed=0, finished=True, **config):
     """An agent without a guide whose evaluations are given."""
     return write_run(path, "train", {**TRAIN, **config}, returns(*values), seed=seed, finished=finished)
+
+
+def tuned(path, *values, agent="iql", finished=True):
+    """An agent that began with 200 updates from a log with actions."""
+    config = {**TRAIN, "agent": agent, "offline_steps": 200}
+    return write_run(path, "finetune", config, returns(*values), data=LOG, finished=finished)
 
 
 def guided(path, *values, seed=0, policy="/runs/hopper", **config):

@@ -4,7 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from hand_made_runs import alone, guided, pretrained
+from hand_made_runs import alone, guided, pretrained, tuned
 from plotly.offline import get_plotlyjs
 
 from actionless.reporting.charts import PALETTE
@@ -122,6 +122,15 @@ def test_unfinished_runs_and_mixed_versions_are_said(tmp_path, page_of):
     notes = page_of(run, other).all("li")
     assert f"{run} is unfinished: shown up to step 100 of 300." in notes
     assert "Not all runs were made with the same versions: actionless 0.1.0, 0.2.0." in notes
+
+
+def test_fine_tuning_counts_the_steps_of_both_phases(tmp_path, page_of):
+    page = page_of(tuned(tmp_path / "iql", 1.0, 3.0), tuned(tmp_path / "awac", 2.0, agent="awac", finished=False))
+    assert "fine-tuning with actions" in page.all("small")
+    lines = page.charts["chart-0-return"]
+    assert [line["name"] for line in lines["data"] if line["showlegend"]] == ["awac (1 seed)", "iql (1 seed)"]
+    assert lines["layout"]["xaxis"]["title"]["text"] == "updates from the log, then environment steps"
+    assert f"{tmp_path / 'awac'} is unfinished: shown up to step 100 of 500." in page.all("li")
 
 
 def test_texts_of_runs_are_escaped_wherever_they_go(tmp_path, page_of):

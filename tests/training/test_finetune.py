@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from small_log import save, small_log
 from test_online import assert_same_run, interrupt_at, last_checkpoint
 
 import actionless
+from actionless.data import read as data_read
 from actionless.errors import ActionlessError
 from actionless.online import replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
+from actionless.training import finetune as module
 from actionless.training import online
 from actionless.training.finetune import finetune
-from actionless.training.finetune_options import LabelledOptions
+from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
 from actionless.training.online_options import OnlineLoopOptions
 
 TASK = "point_task:Point-v0"
@@ -112,6 +115,49 @@ def test_other_methods_end_the_same_when_stopped_while_acting(tmp_path, data, mo
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
+def test_iql_learns_from_rewards_in_units_of_the_logs_returns(undisturbed):
+    returns = point_log().episode_returns
+    scale = json.loads((undisturbed / "run.json").read_text())["config"]["reward_scale"]
+    assert scale == pytest.approx(1000 / (returns.max() - returns.min()))
+    arrays = last_checkpoint(undisturbed)
+    rewards = -np.abs(arrays[".replay.next_states"]).sum(axis=1)
+    np.testing.assert_allclose(arrays[".replay.rewards"], scale * rewards, rtol=1e-5)
+    # What is reported is in the task's own units: here of the episodes that ended within the first 30 steps.
+    last = np.flatnonzero(arrays[".replay.ends"][:30])
+    row = next(row for row in read_rows(undisturbed / "metrics.jsonl") if row["step"] == 80)
+    assert row["episode/return"] == pytest.approx(rewards[: last[-1] + 1].sum() / len(last), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [({"method": "awac"}, 1), ({"method": "cal-ql"}, 1), ({"method": "o3f"}, 1), ({"reward_scale": 0.5}, 0.5)],
+)
+def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(options, scale):
+    assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
+
+
+def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data, monkeypatch):
+    logs, planned = [], []
+
+    def read_with(*arguments):
+        log = data_read.read_with(*arguments)
+        logs.append(weakref.ref(log))
+        return log
+
+    def start_seeds(out, manifest, several, **options):
+        planned.append((logs[0](), several))
+        return []
+
+    monkeypatch.setattr(module, "read_with", read_with)
+    monkeypatch.setattr(module, "start_seeds", start_seeds)
+    run(tmp_path / "run", data, seeds=2)
+    [(log, several)] = planned
+    assert log is None
+    assert (several.seeds, several.steps) == ((0, 1), OFFLINE + STEPS)
+    # 300 steps of states and next states as read; of steps as learnt from also actions, reward, return and two flags.
+    assert several.memory == 300 * 4 * 8 + (300 + STEPS) * (6 * 4 + 10)
+
+
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):
     behaviour = actionless.AgentPolicy.load(undisturbed).behaviour
     states = point_log().states
@@ -137,11 +183,25 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
         (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
         (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
         (labelled(), {"learner": LabelledOptions(expectile=1.0)}, "expectile=1.0: choose a number above 0 and below 1"),
-        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a number above 0"),
+        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a finite number above 0"),
+        (labelled(), {"learner": LabelledOptions(most_weight=np.inf)}, "most_weight=inf: choose a finite number"),
+        (
+            labelled(),
+            {"method": "cal-ql", "learner": LabelledOptions(policy_learning_rate=-1.0)},
+            "policy_learning_rate=-1.0: choose a finite number of at least 0",
+        ),
         (
             labelled(),
             {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
-            "expectile: not an option of awac, which knows",
+            "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
+            "most_weight, target_rate$",
+        ),
+        (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: it would erase the rewards"),
+        (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number of at least 0"),
+        (
+            labelled(episodes=1),
+            {},
+            "point.npz: iql scales rewards by the spread of the episodes' returns, and all are .* 1 leaves them",
         ),
         (labelled(), {"seeds": 2}, "handed over from Python, and each of 2 seeds has a process"),
         (point_log(), {}, "point.npz: read without actions, which are learnt from: read it with_actions=True"),

@@ -45,7 +45,7 @@ class TwinCritics(eqx.Module):
 def critic_loss(
     critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The squared error of both critics against the shared target."""
+    """The squared error of each critic against the shared target."""
     q = critics(batch.states, batch.actions)
     loss = jnp.square(q - target[None]).mean(axis=1).sum()
     return loss, {"loss": loss, "q_mean": q.mean()}

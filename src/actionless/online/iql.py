@@ -30,7 +30,7 @@ class IqlConfig:
     target_rate: float = 5e-3
     """Share of the critics that enters the target critics at each update."""
     expectile: float = 0.7
-    """0.5 values the mean of what was done, 1 the best of it."""
+    """0.5 values the mean of what was done, close to 1 the best of it."""
     inverse_temperature: float = 3.0
     """How much more an action is imitated that was better than expected."""
     most_weight: float = 100.0

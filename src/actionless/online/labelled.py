@@ -22,7 +22,7 @@ class LabelledLog(NamedTuple):
     normaliser: Normaliser
 
     @classmethod
-    def of(cls, log: Log, task: Environment, discount: float) -> "LabelledLog":
+    def of(cls, log: Log, task: Environment, discount: float, reward_scale: float) -> "LabelledLog":
         """Refused where the log is not one of this task. `discount` is that of the returns it keeps."""
         path = log.source.path
         if log.actions is None:
@@ -40,7 +40,7 @@ class LabelledLog(NamedTuple):
                 f"{task.spec.action_dim}: give a log of this task"
             )
         actions = normalised_actions(task.translation, log.actions)
-        return cls(Replay.of_log(log, actions, discount), Normaliser.fit(log.states))
+        return cls(Replay.of_log(log, actions, discount, reward_scale), Normaliser.fit(log.states))
 
     def introduced_to(self, agent: Agent) -> Agent:
         """An agent that sees states in units of this log's spread."""

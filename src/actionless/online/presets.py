@@ -48,6 +48,9 @@ _AGENTS: dict[type, type[Agent]] = {
 LOG_SHARES: dict[LabelledName, float] = {"cal-ql": 0.5}
 """Of each batch, where log and experience do not count by their sizes."""
 
+RETURN_SPREADS: dict[LabelledName, float] = {"iql": 1000.0}
+"""How far the log's best episode is above its worst once rewards are scaled, where published runs scale them."""
+
 REPLAY_LIMIT = 1_000_000
 """Transitions kept at most; a shorter run keeps them all."""
 

@@ -53,17 +53,20 @@ class Replay:
         )
 
     @classmethod
-    def of_log(cls, log: Log, actions: Float32[np.ndarray, "transitions actions"], discount: float) -> "Replay":
+    def of_log(
+        cls, log: Log, actions: Float32[np.ndarray, "transitions actions"], discount: float, reward_scale: float
+    ) -> "Replay":
         """A log as if it had been lived through, all of it, with actions as agents give them."""
+        rewards = log.rewards * reward_scale
         return cls(
             states=log.states.astype(np.float32),
             actions=actions,
-            rewards=log.rewards.astype(np.float32),
+            rewards=rewards.astype(np.float32),
             next_states=log.next_states.astype(np.float32),
             terminals=np.array(log.terminals),
             ends=np.array(log.ends),
             added=np.array(len(log)),
-            returns=returns_to_go(log.rewards, log.ends, discount),
+            returns=returns_to_go(rewards, log.ends, discount),
         )
 
     @property

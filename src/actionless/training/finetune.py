@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from actionless.data.log import Log
@@ -11,7 +12,7 @@ from actionless.data.read import read_with
 from actionless.offline.origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
-from actionless.online.environments import make
+from actionless.online.environments import Environment, make
 from actionless.online.labelled import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
@@ -44,6 +45,7 @@ def finetune(
     offline_steps: int | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
+    reward_scale: float | None = None,
     seed: int = 0,
     seeds: int = 1,
     learner: LabelledOptions | None = None,
@@ -65,6 +67,7 @@ def finetune(
         offline_steps=offline_steps,
         steps=steps,
         batch_size=batch_size,
+        reward_scale=reward_scale,
         seed=seed,
         learner=learner or LabelledOptions(),
         loop=loop or OnlineLoopOptions(),
@@ -88,7 +91,6 @@ def finetune_with(
     require_free(out, overwrite=overwrite)
     check_finetune_options(options)
     check_seeds(options.seed, seeds)
-    config = resolve_finetuning(options, environment, tuple(sinks))
     if isinstance(data, Log):
         require_one_seed(data, seeds)
         log, origin = data, None
@@ -97,14 +99,17 @@ def finetune_with(
         log, origin = read_with(data, read), Origin.of(data, read)
         for warning in log.warnings:
             _log.warning("%s: %s", log.source.path, warning)
-    task = _task(config, options.seed, log)
+    config = resolve_finetuning(options, environment, log, tuple(sinks))
     manifest = Manifest("finetune", config.to_json(), options.seed, described(log, origin))
     if seeds == 1:
+        task = _task(config, options.seed, log)
         with Run.create(out, manifest, overwrite=overwrite) as run:
             return work(run, task)
-    task.close()
+    with closing(make(environment)) as task:
+        _labelled(config, options.seed, log, task)
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(log))
+    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, log))
+    del log  # Every seed's process reads its own.
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
@@ -119,12 +124,17 @@ def go_on(run: Run, log: Log | None = None) -> AgentPolicy:
 
 def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
     environment, evaluation = (make(config.environment) for _ in range(2))
+    return OnlineTask(environment, evaluation, config, seed, labelled=_labelled(config, seed, log, environment))
+
+
+def _labelled(config: OnlineConfig, seed: int, log: Log, environment: Environment) -> LabelledLog:
     environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
-    labelled = LabelledLog.of(log, environment, config.learner.discount)
-    return OnlineTask(environment, evaluation, config, seed, labelled=labelled)
+    return LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
 
 
-def _memory(log: Log) -> int:
-    """Bytes of the log, unless it is a map that all share, and of its transitions as they are learnt from."""
-    size = log.states.nbytes + log.next_states.nbytes
-    return size * (1 if log.memory_mapped else 2)
+def _memory(config: OnlineConfig, log: Log) -> int:
+    """Bytes of the log, unless it is a map that all share, of its transitions as learnt from, and of the replay."""
+    assert log.actions is not None
+    read = 0 if log.memory_mapped else log.states.nbytes + log.next_states.nbytes
+    row = 4 * (2 * log.state_dim + log.actions.shape[1]) + 10
+    return read + row * (len(log) + config.replay_size)

@@ -1,13 +1,16 @@
 """What `finetune` takes, and what a run makes of it."""
 
+import math
 from dataclasses import dataclass, field
 
+from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.offline.presets import ScaleName
 from actionless.online.presets import (
     LABELLED_SCALES,
     LOG_SHARES,
     REPLAY_LIMIT,
+    RETURN_SPREADS,
     AgentConfig,
     LabelledName,
     labelled_preset,
@@ -22,7 +25,7 @@ from actionless.training.online_options import (
     evaluation_interval,
     require_sinks,
 )
-from actionless.training.options import at_least_one, require_choices
+from actionless.training.options import at_least_one, require_choices, require_sound
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,15 @@ class LabelledOptions:
     hidden: tuple[int, ...] | None = None
     """Sizes of the hidden layers."""
     learning_rate: float | None = None
-    """Step size of Adam."""
+    """Step size of Adam; in cal-ql, that of the critics."""
+    policy_learning_rate: float | None = None
+    """That of the policy (cal-ql)."""
     discount: float | None = None
     """γ: what a reward one step later is worth."""
     target_rate: float | None = None
     """τ: how fast target networks follow."""
     expectile: float | None = None
-    """0.5 values the mean of what was done, 1 the best of it (iql)."""
+    """0.5 values the mean of what was done, close to 1 the best of it (iql)."""
     inverse_temperature: float | None = None
     """How much more actions are imitated that turned out better (iql, awac)."""
     most_weight: float | None = None
@@ -68,6 +73,9 @@ class FinetuneOptions:
     """Steps in the task, with an update for each; 0 learns from the log alone."""
     batch_size: int | None = None
     """Transitions in each update."""
+    reward_scale: float | None = None
+    """Rewards are multiplied by it, in the log and in the task; if not given, 1, or for iql what sets the log's best
+    and worst episode 1,000 apart."""
     seed: int = 0
     """Decides the initial weights, the episodes and everything that is drawn."""
     learner: LabelledOptions = field(default_factory=LabelledOptions)
@@ -85,12 +93,16 @@ def check_finetune_options(options: FinetuneOptions) -> None:
     if offline_steps + steps == 0:
         raise ActionlessError("offline_steps=0 and steps=0: nothing is to be learnt; choose at least 1 of either")
     at_least_one(batch_size=options.batch_size)
+    if options.reward_scale is not None:
+        require_sound({"reward_scale": options.reward_scale})
     check_seed(options.seed)
     check_loop(options.loop)
 
 
-def resolve_finetuning(options: FinetuneOptions, environment: str, sinks: tuple[SinkName, ...] = ()) -> OnlineConfig:
-    """Options with the gaps filled in by the scale."""
+def resolve_finetuning(
+    options: FinetuneOptions, environment: str, log: Log, sinks: tuple[SinkName, ...] = ()
+) -> OnlineConfig:
+    """Options with the gaps filled in by the scale and the log."""
     require_sinks(sinks)
     offline_steps, steps = _phases(options)
     batch_size = LABELLED_SCALES[options.scale].batch_size if options.batch_size is None else options.batch_size
@@ -109,6 +121,7 @@ def resolve_finetuning(options: FinetuneOptions, environment: str, sinks: tuple[
         sinks=sinks,
         offline_steps=offline_steps,
         log_share=LOG_SHARES.get(options.method),
+        reward_scale=_reward_scale(options, log),
     )
 
 
@@ -119,6 +132,20 @@ def _phases(options: FinetuneOptions) -> tuple[int, int]:
         scale.offline_steps if options.offline_steps is None else options.offline_steps,
         scale.steps if options.steps is None else options.steps,
     )
+
+
+def _reward_scale(options: FinetuneOptions, log: Log) -> float:
+    if options.reward_scale is not None:
+        return options.reward_scale
+    if options.method not in RETURN_SPREADS:
+        return 1.0
+    worst, best = float(log.episode_returns.min()), float(log.episode_returns.max())
+    if math.isclose(worst, best):
+        raise ActionlessError(
+            f"{log.source.path}: {options.method} scales rewards by the spread of the episodes' returns, and all are "
+            f"{best:.6g}: say what to multiply rewards by (--reward-scale, 1 leaves them as they are)"
+        )
+    return RETURN_SPREADS[options.method] / (best - worst)
 
 
 def _learner_config(options: FinetuneOptions) -> AgentConfig:

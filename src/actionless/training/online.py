@@ -173,10 +173,10 @@ class OnlineTask(Task[OnlineState]):
                 raise DivergedError("the agent's action", step)
         after = self._environment.step(action)
         over = after.terminated or after.truncated
-        paid = None
+        reward, paid = self.config.reward_scale * after.reward, None
         if self._planner is not None:
             paid = self._planner.reward(episode.state, after.reward, after.state, begins=episode.length == 0)
-        state.replay.add(episode.state, action, after.reward, after.state, after.terminated, over, paid)
+        state.replay.add(episode.state, action, reward, after.state, after.terminated, over, paid)
         if self._guide is not None:
             self._guide.observe(episode.state, action, after.reward, after.state, step)
         total, length = episode.total + after.reward, episode.length + 1

@@ -144,6 +144,8 @@ class OnlineConfig:
     """Updates from a labelled log before the first step in the task."""
     log_share: float | None = None
     """Of each batch once the agent acts; None draws evenly from the log and what was lived through."""
+    reward_scale: float = 1.0
+    """What the agent learns from is each reward times this; what is reported is in the task's own units."""
 
     @property
     def all_steps(self) -> int:
@@ -251,8 +253,9 @@ def evaluation_interval(loop: OnlineLoopOptions, steps: int) -> int:
 
 def departed(base: AgentConfig, departures: Any, agent: AnyName) -> AgentConfig:
     """A config with those departures from it that are given; refused where the agent does not know them."""
-    given = {name: value for name, value in dataclasses.asdict(departures).items() if value is not None}
-    known = {config_field.name for config_field in dataclasses.fields(base)}
+    options = dataclasses.asdict(departures)
+    given = {name: value for name, value in options.items() if value is not None}
+    known = options.keys() & {config_field.name for config_field in dataclasses.fields(base)}
     if foreign := sorted(given.keys() - known):
         raise ActionlessError(f"{foreign[0]}: not an option of {agent}, which knows {', '.join(sorted(known))}")
     require_sound(given)

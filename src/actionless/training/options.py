@@ -216,6 +216,7 @@ def require_sound(given: dict[str, Any]) -> None:
     for name in (
         "alpha",
         "learning_rate",
+        "policy_learning_rate",
         "target_rate",
         "discount",
         "reward_scale",
@@ -231,8 +232,8 @@ def require_sound(given: dict[str, Any]) -> None:
             raise ActionlessError(f"{name}={given[name]}: choose at most 1")
     if not 0 < given.get("expectile", 0.5) < 1:
         raise ActionlessError(f"expectile={given['expectile']}: choose a number above 0 and below 1")
-    if not given.get("most_weight", 1.0) > 0:
-        raise ActionlessError(f"most_weight={given['most_weight']}: choose a number above 0")
+    if not 0 < given.get("most_weight", 1.0) < math.inf:
+        raise ActionlessError(f"most_weight={given['most_weight']}: choose a finite number above 0")
     if given.get("reward_scale") == 0:
         raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
     if not math.isfinite(given.get("target_return", 0.0)):
