@@ -15,16 +15,21 @@ from linear_task import TASK, labelled_log
 
 import actionless
 from actionless import cli
-from actionless.discretise import Discretiser
+from actionless.discretise import Discretiser, Normaliser
+from actionless.guidance.planning import PlanGuide
 from actionless.offline import learner as offline
 from actionless.offline import presets as methods
+from actionless.offline.afdt import AfdtConfig
+from actionless.offline.planner import Planner
+from actionless.offline.transformer import PlanNetwork
 from actionless.online import agent as online
 from actionless.online import presets as agents
+from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.replay import Replay
 from actionless.training.heldout import HEADLINE
 from actionless.training.online_options import OnlineLoopOptions
 from actionless.training.options import LoopOptions
-from actionless.training.prepared import Preparation
+from actionless.training.prepared import Courses, Preparation
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 VARIABLES = ("s0", "s1")
@@ -46,6 +51,17 @@ def keys_of_rows(path):
 def of_updates(create, spec, config, batch):
     """What an update measures, without making one."""
     return set(jax.eval_shape(lambda: create(spec, config, KEY).update(batch, KEY)[1]))
+
+
+def a_planners_guide():
+    """A planner's guide that has seen something."""
+    network = PlanNetwork.create(2, 3, 4, 1, KEY)
+    normaliser = Normaliser(np.zeros(2), np.ones(2))
+    guide = PlanGuide.create(
+        Planner(network, AfdtConfig(context=2, width=4, blocks=1), normaliser, "afdt", VARIABLES), 1.0
+    )
+    guide.reward(np.zeros(2), 0.0, np.ones(2), begins=True)
+    return guide
 
 
 def nested(figures, lead=""):
@@ -74,7 +90,8 @@ def run(tmp_path_factory):
 
 def test_pretraining(run):
     log = labelled_log()
-    batch = Preparation(log, Discretiser.fit(log.states, log.next_states)).many_rows(np.arange(8)).on_device()
+    preparation = Preparation(log, Discretiser.fit(log.states, log.next_states), Courses.of(log))
+    batch = preparation.many_rows(np.arange(10)).on_device()
     measured = keys_of_rows(run / "metrics.jsonl") | set(HEADLINE)
     for method in get_args(methods.Method):
         config = methods.preset(method, methods.SCALES["smoke"])
@@ -94,6 +111,10 @@ def test_training_and_the_summary(run, tmp_path):
         batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
         config = agents.preset(agent, agents.SCALES["smoke"])
         measured |= of_updates(agents.create_agent, spec, config, batch)
+    spec = online.Spec(2, 2, None)
+    batch = Replay.create(8, spec, with_guiding=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    measured |= of_updates(agents.create_agent, spec, GuidedSacConfig(hidden=(8,)), batch)
+    measured |= set(a_planners_guide().metrics())
     assert measured == documented("metrics.jsonl of train")
     summary = json.loads((tmp_path / "run" / "result.json").read_text()).keys()
     assert summary | keys_of_rows(tmp_path / "run" / "timing.jsonl") == documented("result.json")

@@ -6,6 +6,7 @@ DATA is what `actionless inspect` takes. RUN becomes a directory with the policy
 examples:
   actionless pretrain hopper_medium-v2.hdf5 --out runs/hopper
   actionless pretrain minari:mujoco/hopper/medium-v0 --out runs/hopper-bc --method bc-delta --seeds 5
+  actionless pretrain hopper_medium-v2.hdf5 --out runs/plans --method afdt
   actionless pretrain plant.parquet --out runs/plant --alpha 5 --steps 10000 --epsilon 0.01 --tensorboard
 """
 

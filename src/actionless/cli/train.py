@@ -1,12 +1,14 @@
 """Train an agent in a task, alone or guided by a state policy.
 
 ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`. With `--guide` the agent follows the state policy of a
-`pretrain` run in some steps, by an inverse dynamics model that is learnt on the way. Evaluation is always of the
-agent alone. RUN becomes a directory with the agent, the metrics and checkpoints; `actionless resume RUN` goes on.
+`pretrain` run in some steps, by an inverse dynamics model that is learnt on the way; a run of `--method afdt` pays
+`--agent sac` for following its plans instead. Evaluation is always of the agent alone. RUN becomes a directory with
+the agent, the metrics and checkpoints; `actionless resume RUN` goes on.
 
 examples:
   actionless train Hopper-v5 --out runs/alone
   actionless train Hopper-v5 --guide runs/hopper --out runs/guided --seeds 5
+  actionless train Hopper-v5 --agent sac --guide runs/plans --target-return 3600 --out runs/af-guide
   actionless train dmc:cheetah-run --agent decqn --guide runs/cheetah --steps 100000 --out runs/cheetah-guided
 """
 
