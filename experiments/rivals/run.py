@@ -1,0 +1,91 @@
+"""Walker2d with every method of the paper's comparison at `cpu` scale, on one thread per run.
+
+    python experiments/rivals/run.py LOGS RUNS [--only iql] [--workers 2]
+
+LOGS holds walker2d_{medium,medium_replay}-v2.hdf5, hopper_medium-v2.hdf5 and halfcheetah_medium-v2.hdf5 with actions;
+only `finetune` reads them. Stop it at any time and
+call it again: finished runs are kept, a stopped one goes on. `table.py RUNS` makes the table and the figure.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+TASK = "Walker2d-v5"
+LOGS = ("walker2d_medium-v2", "walker2d_medium_replay-v2")
+SEEDS = (0, 1)
+GUIDES = {"oso-decqn": "td3", "afdt": "sac"}
+"""Methods of pre-training without actions, and the agent that each guides."""
+LABELLED = ("iql", "awac", "o3f", "cal-ql")
+OFFLINE = {"hopper_medium-v2": "Hopper-v5", "halfcheetah_medium-v2": "HalfCheetah-v5"}
+"""More logs with published scores of IQL and AWAC, which learn from these offline alone."""
+
+
+class Piece(NamedTuple):
+    """One run, and those that have to be finished before it."""
+
+    name: str
+    begin: tuple[str, ...]
+    after: tuple[str, ...] = ()
+
+
+def pieces(logs: Path, runs: Path) -> Iterator[Piece]:
+    """Everything: what costs little and what the paper is about first."""
+    for method in GUIDES:
+        for log in LOGS:
+            yield Piece(f"{method}-{log}", ("pretrain", str(logs / f"{log}.hdf5"), "--method", method))
+    for seed in SEEDS:
+        yield Piece(f"td3-alone-{seed}", ("train", TASK, "--seed", str(seed)))
+        for method, agent in GUIDES.items():
+            for log in LOGS:
+                guide = f"{method}-{log}"
+                begin = ("train", TASK, "--agent", agent, "--guide", str(runs / guide), "--seed", str(seed))
+                yield Piece(f"{agent}-guided-by-{guide}-{seed}", begin, (guide,))
+        for method in ("iql", "awac"):
+            for log, task in OFFLINE.items():
+                begin = ("finetune", task, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--steps", "0")
+                yield Piece(f"offline-{method}-{log}-{seed}", (*begin, "--seed", str(seed)))
+        yield Piece(f"sac-alone-{seed}", ("train", TASK, "--agent", "sac", "--seed", str(seed)))
+        for method in LABELLED:
+            for log in LOGS:
+                begin = ("finetune", TASK, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--seed", str(seed))
+                yield Piece(f"{method}-{log}-{seed}", begin)
+
+
+def work(piece: Piece, runs: Path, before: list[Future[None]]) -> None:
+    """Begin a run, or go on with it, once those before it are finished; what is finished costs nothing."""
+    for other in before:
+        other.result()
+    run = runs / piece.name
+    if (run / "result.json").exists():
+        return
+    arguments = ["resume", str(run)] if run.exists() else [*piece.begin, "--out", str(run)]
+    subprocess.run([sys.executable, "-m", "actionless", *arguments], check=True, env={**os.environ, "NPROC": "1"})
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("logs", type=Path)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--only", default="", help="pieces whose name holds this text")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    begun: dict[str, Future[None]] = {}
+    with ThreadPoolExecutor(asked.workers) as pool:
+        for piece in pieces(asked.logs, asked.runs):
+            if asked.only in piece.name:
+                # A piece comes after those that it needs, so these are begun already and no worker waits in vain.
+                before = [begun[other] for other in piece.after if other in begun]
+                begun[piece.name] = pool.submit(work, piece, asked.runs, before)
+    for future in begun.values():
+        future.result()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""The table and the figure of what `run.py` has finished.
+
+    python experiments/rivals/table.py RUNS [--out FOLDER]
+
+Prints Markdown and writes it as table.md, one row per run as runs.csv, every evaluation as curves.csv and the figure as
+curves.svg; beside this file if no folder is given. What is missing is named.
+"""
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from run import LABELLED, LOGS, TASK, pieces
+
+from actionless.analysis.scores import reference_scores
+
+TITLES = {
+    "td3-alone": "TD3",
+    "td3-guided": "TD3 guided by OSO-DecQN",
+    "sac-alone": "SAC",
+    "sac-guided": "AF-Guide (SAC)",
+    "iql": "IQL",
+    "awac": "AWAC",
+    "o3f": "O3F",
+    "cal-ql": "Cal-QL",
+}
+COLOURS = dict(
+    zip(
+        TITLES,
+        ("#888888", "#d95f02", "#bbbbbb", "#7570b3", "#1b9e77", "#66a61e", "#e7298a", "#a6761d"),
+        strict=True,
+    )
+)
+
+
+class Run(NamedTuple):
+    """One agent, from its first step in the task on."""
+
+    way: str
+    log: str | None
+    """None for agents that know no log, which stand beside those of every log."""
+    seed: int
+    steps: np.ndarray
+    returns: np.ndarray
+    offline_return: float | None
+    """What the log alone taught, of agents that can act by then."""
+    updates: int
+    """Before the first step in the task: of pre-training, or from the labelled log."""
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Over the run in the task."""
+        return float(self.returns.mean())
+
+    @property
+    def end(self) -> float:
+        """Of the last three evaluations."""
+        return float(self.returns[-3:].mean())
+
+
+def runs_of(folder: Path) -> Iterator[Run]:
+    """Those that are finished."""
+    for piece in pieces(Path(), folder):
+        run = folder / piece.name
+        if piece.begin[0] == "pretrain" or not (run / "result.json").exists():
+            continue
+        *name, seed = piece.name.split("-")
+        log = next((log for log in LOGS if log in piece.name), None)
+        config = json.loads((run / "run.json").read_text())["config"]
+        offline = config.get("offline_steps", 0)
+        evaluations = [(row["step"], row["eval/return"]) for row in rows(run / "metrics.jsonl") if "eval/return" in row]
+        steps, returns = map(np.array, zip(*evaluations, strict=True))
+        acting = steps > offline
+        updates, seconds = offline, time_at(run, offline) if offline else 0.0
+        if piece.after:
+            updates, seconds = cost_of(folder / piece.after[0])
+        yield Run(
+            way=f"{name[0]}-{name[1]}" if name[0] in ("td3", "sac") else "-".join(name).removesuffix(f"-{log}"),
+            log=log,
+            seed=int(seed),
+            steps=steps[acting] - offline,
+            returns=returns[acting],
+            offline_return=float(returns[steps == offline][0]) if offline else None,
+            updates=updates,
+            seconds=seconds,
+        )
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """A file with an object in each line."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def cost_of(run: Path) -> tuple[int, float]:
+    """Updates and seconds of a pre-training run."""
+    steps = json.loads((run / "run.json").read_text())["config"]["steps"]
+    return steps, time_at(run, steps)
+
+
+def time_at(run: Path, step: int) -> float:
+    """Seconds of work up to a step, over all calls that it took."""
+    return next(row["seconds"] for row in rows(run / "timing.jsonl") if row["step"] == step)
+
+
+def table(runs: Sequence[Run]) -> str:
+    """One line per way and log, with each seed's figures: two are too few for an interval."""
+    reference = reference_scores(TASK, None)
+    lines = [
+        "| method | log | knows actions | updates before acting | their time | return before acting (score) "
+        "| mean over the run | last three (score) |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for way, title in TITLES.items():
+        for log in (None, *LOGS):
+            group = [run for run in runs if (run.way, run.log) == (way, log)]
+            if not group:
+                continue
+
+            def scored(values: Sequence[float]) -> str:
+                return ", ".join(f"{value:,.0f} ({reference.score(value):.0f})" for value in values)
+
+            before = [run.offline_return for run in group if run.offline_return is not None]
+            first = group[0]
+            cells = [
+                title,
+                "–" if log is None else log.removeprefix("walker2d_").removesuffix("-v2").replace("_", "-"),
+                "yes" if way in LABELLED else "no",
+                f"{first.updates:,}" if first.updates else "–",
+                f"{np.mean([run.seconds for run in group]) / 60:.1f} min" if first.updates else "–",
+                scored(before) or "–",
+                ", ".join(f"{run.mean:,.0f}" for run in group),
+                scored([run.end for run in group]),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(runs: Sequence[Run], out: Path) -> None:
+    """A panel for each log: seeds thin, their mean thick."""
+    mpl.rcParams["svg.hashsalt"] = "actionless"
+    figure, axes = plt.subplots(1, len(LOGS), figsize=(11, 4.4), sharey=True)
+    for axis, log in zip(axes, LOGS, strict=True):
+        for way, title in TITLES.items():
+            group = [run for run in runs if run.way == way and run.log in (None, log)]
+            for run in group:
+                axis.plot(run.steps / 1000, run.returns, color=COLOURS[way], alpha=0.3, linewidth=0.8)
+            if group:
+                mean = np.mean([run.returns for run in group], axis=0)
+                axis.plot(group[0].steps / 1000, mean, color=COLOURS[way], linewidth=2, label=title)
+        axis.set_title(log.replace("_", "-"), fontsize=10)
+        axis.set_xlabel("steps in the task (thousands)")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(f"return in {TASK}, the agent alone")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=8)
+    figure.tight_layout(rect=(0, 0.12, 1, 1))
+    figure.savefig(out / "curves.svg", metadata={"Date": None})
+
+
+def write(path: Path, written: Sequence[dict[str, Any]]) -> None:
+    """As CSV."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, written[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(written)
+
+
+def main() -> None:
+    """Write everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    asked = parser.parse_args()
+    runs = list(runs_of(asked.runs))
+    asked.out.mkdir(parents=True, exist_ok=True)
+    text = table(runs)
+    print(text)
+    (asked.out / "table.md").write_text(text)
+    figures = [
+        {
+            "method": run.way,
+            "log": run.log or "",
+            "seed": run.seed,
+            "updates_before_acting": run.updates,
+            "seconds_before_acting": round(run.seconds, 1),
+            "return_before_acting": "" if run.offline_return is None else round(run.offline_return, 1),
+            "mean_return": round(run.mean, 1),
+            "last_three": round(run.end, 1),
+        }
+        for run in runs
+    ]
+    write(asked.out / "runs.csv", figures)
+    points = [
+        {"method": run.way, "log": run.log or "", "seed": run.seed, "step": int(s), "return": round(float(r), 2)}
+        for run in runs
+        for s, r in zip(run.steps, run.returns, strict=True)
+    ]
+    write(asked.out / "curves.csv", points)
+    draw(runs, asked.out)
+    missing = [
+        piece.name for piece in pieces(Path(), asked.runs) if not (asked.runs / piece.name / "result.json").exists()
+    ]
+    if missing:
+        print(f"Missing are {len(missing)} runs: {', '.join(missing)}.")
+
+
+if __name__ == "__main__":
+    main()
