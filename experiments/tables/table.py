@@ -71,7 +71,7 @@ class Cell(NamedTuple):
             return f"– ({self.paper})"
         digits = 1 if self.figure == "score" else 2
         error = "" if self.standard_error is None else f" ± {self.standard_error:.{digits}f}"
-        few = "" if self.seeds == len(SEEDS) else f", {self.seeds} of {len(SEEDS)} seeds"
+        few = "" if self.seeds == len(SEEDS) else ", 1 seed"
         return f"{self.mean:.{digits}f}{error}{few} ({self.paper})"
 
 
