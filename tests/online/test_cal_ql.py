@@ -107,3 +107,15 @@ def test_the_policy_is_slower_than_the_critics():
     sac = CalQl.create(SPEC, dataclasses.replace(CONFIG, policy_learning_rate=1e-5), draw_key(0)).sac
     rates = [sac.critic_optimiser, sac.actor_optimiser, sac.temperature_optimiser]
     assert [optimiser.learning_rate for optimiser in rates] == [1e-2, 1e-5, 1e-5]
+
+
+def test_the_penalty_of_every_other_transition(agent):
+    """That of a batch of these alone; the error against the target is of all."""
+    sparing = CalQl(agent.sac, SPEC, dataclasses.replace(CONFIG, penalty_every=2))
+    target, key = jnp.zeros(len(BATCH.rewards)), draw_key(5)
+    _, metrics = sparing.loss(agent.sac.critics, BATCH, target, key)
+    _, whole = agent.loss(agent.sac.critics, BATCH, target, key)
+    halved = jax.tree.map(lambda rows: rows[::2], BATCH)
+    np.testing.assert_allclose(metrics["penalty"], agent.penalty(agent.sac.critics, halved, key)[0], rtol=1e-6)
+    np.testing.assert_array_equal(metrics["td_loss"], whole["td_loss"])
+    assert metrics["penalty"] != whole["penalty"]

@@ -37,6 +37,8 @@ class CalQlConfig:
     """Weight of the penalty."""
     actions: int = 10
     """Drawn from each of three sources for the soft maximum."""
+    penalty_every: int = 1
+    """The penalty is measured on every so-many-th transition of a batch: the same on average, in less time."""
 
 
 class CalQl(Agent):
@@ -101,7 +103,8 @@ class CalQl(Agent):
     ) -> tuple[Float[Array, ""], Metrics]:
         """The squared error against the target, and the penalty."""
         error, metrics = critic_loss(critics, batch, target)
-        penalty, bounded = self.penalty(critics, batch, key)
+        some = jax.tree.map(lambda rows: rows[:: self.config.penalty_every], batch)
+        penalty, bounded = self.penalty(critics, some, key)
         loss = error + self.config.alpha * penalty
         return loss, metrics | {"loss": loss, "td_loss": error, "penalty": penalty, "bounded_share": bounded}
 

@@ -1,5 +1,6 @@
 """Agents and scales, as data."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,11 +84,13 @@ class LabelledScale:
     batch_size: int
     hidden: tuple[int, ...] | None
     """None: as published for each."""
+    penalty_every: int = 1
+    """Cal-QL values 30 actions for each transition on which it measures its penalty: most of its time."""
 
 
 LABELLED_SCALES: dict[ScaleName, LabelledScale] = {
     "smoke": LabelledScale(500, 500, 64, (32, 32)),
-    "cpu": LabelledScale(50_000, 50_000, 256, None),
+    "cpu": LabelledScale(25_000, 50_000, 256, None, penalty_every=8),
     "paper": LabelledScale(1_000_000, 250_000, 256, None),
 }
 
@@ -99,7 +102,10 @@ def preset(agent: AgentName, scale: Scale) -> AgentConfig:
 
 def labelled_preset(agent: LabelledName, scale: LabelledScale) -> AgentConfig:
     """The config of an agent that begins with a log, at a scale."""
-    return _CONFIGS[agent]() if scale.hidden is None else _CONFIGS[agent](hidden=scale.hidden)
+    config = _CONFIGS[agent]() if scale.hidden is None else _CONFIGS[agent](hidden=scale.hidden)
+    if isinstance(config, CalQlConfig):
+        return dataclasses.replace(config, penalty_every=scale.penalty_every)
+    return config
 
 
 def stored_config(agent: AnyName, stored: dict[str, Any]) -> AgentConfig:
