@@ -1,6 +1,7 @@
 """A linear system in which Δs says all about the action. Registered as `linear_task:Linear-v0`."""
 
 import gymnasium
+import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
@@ -8,7 +9,10 @@ from gymnasium import spaces
 from actionless.data.log import Log, Source, default_state_names
 from actionless.discretise import Discretiser, Normaliser
 from actionless.networks import Ensemble
+from actionless.offline.afdt import AfdtConfig
+from actionless.offline.planner import Planner
 from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
+from actionless.offline.transformer import PlanNetwork
 
 TASK = "linear_task:Linear-v0"
 CHOOSING = "linear_task:Choosing-v0"
@@ -96,3 +100,10 @@ def action_policy(action):
     """BC a that says the same in every state, in the task's own units."""
     network = Ensemble(weights=(jnp.zeros((1, 2, 2)),), biases=(jnp.asarray(action, jnp.float32)[None, None],))
     return ActionPolicy(network, discretiser().normaliser, "bc-action", default_state_names(2))
+
+
+def planner():
+    """AFDT that has learnt nothing."""
+    network = PlanNetwork.create(2, longest=3, width=4, blocks=1, key=jax.random.key(0))
+    config = AfdtConfig(context=2, width=4, blocks=1)
+    return Planner(network, config, discretiser().normaliser, "afdt", default_state_names(2))

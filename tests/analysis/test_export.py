@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from linear_task import planner
 
 import actionless
 from actionless import cli
@@ -249,6 +250,14 @@ class TestVerb:
         assert line.startswith("action: holds a policy of bc-action, which is no state policy: give one pre-trained")
         with pytest.raises(ActionlessError, match="bc-action gives actions, and what is exported proposes Δs"):
             export(ActionPolicy.load("action"), "policy.onnx")
+        assert not (folder / "policy.onnx").exists()
+
+    def test_a_planner(self, capsys, folder):
+        planner().save(folder / "plans")
+        line = self.refusal(capsys, "plans", "--out", "policy.onnx")
+        assert line.startswith("plans: holds a policy of afdt, which is no state policy: give one pre-trained")
+        with pytest.raises(ActionlessError, match="afdt plans from many steps, and what is exported proposes Δs"):
+            export(planner(), "policy.onnx")
         assert not (folder / "policy.onnx").exists()
 
     def test_no_run(self, capsys):

@@ -11,17 +11,14 @@ from typing import get_args
 import jax
 import numpy as np
 import pytest
-from linear_task import TASK, labelled_log
+from linear_task import TASK, labelled_log, planner
 
 import actionless
 from actionless import cli
-from actionless.discretise import Discretiser, Normaliser
+from actionless.discretise import Discretiser
 from actionless.guidance.planning import PlanGuide
 from actionless.offline import learner as offline
 from actionless.offline import presets as methods
-from actionless.offline.afdt import AfdtConfig
-from actionless.offline.planner import Planner
-from actionless.offline.transformer import PlanNetwork
 from actionless.online import agent as online
 from actionless.online import presets as agents
 from actionless.online.guided_sac import GuidedSacConfig
@@ -55,11 +52,7 @@ def of_updates(create, spec, config, batch):
 
 def a_planners_guide():
     """A planner's guide that has seen something."""
-    network = PlanNetwork.create(2, 3, 4, 1, KEY)
-    normaliser = Normaliser(np.zeros(2), np.ones(2))
-    guide = PlanGuide.create(
-        Planner(network, AfdtConfig(context=2, width=4, blocks=1), normaliser, "afdt", VARIABLES), 1.0
-    )
+    guide = PlanGuide.create(planner(), 1.0)
     guide.reward(np.zeros(2), 0.0, np.ones(2), begins=True)
     return guide
 

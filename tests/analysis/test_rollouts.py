@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from linear_task import CHOOSING, TASK, Linear, action_policy, discretiser, labelled_log, pushes, state_policy
+from linear_task import CHOOSING, TASK, Linear, action_policy, discretiser, labelled_log, planner, pushes, state_policy
 
 from actionless.analysis import rollouts as module
 from actionless.analysis.expert_idm import ExpertIdmConfig
@@ -132,6 +132,11 @@ class TestActionPolicy:
     def test_chooses_the_nearest(self, tmp_path):
         figures = evaluated(action_policy([2.6, 9.0]), tmp_path, CHOOSING, episodes=1)
         assert figures.rollouts.returns[0] == figures.rollouts.lengths[0]
+
+
+def test_a_planner_is_not_played(tmp_path):
+    with pytest.raises(ActionlessError, match=r"afdt plans from many steps.*--agent sac --guide RUN"):
+        evaluated(planner(), tmp_path)
 
 
 def test_figures_are_plain_values(cache):

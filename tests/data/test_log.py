@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from actionless.data.log import Log, Source
+from actionless.data.log import Log, Source, returns_to_go
 
 
 def make_log(**changes) -> Log:
@@ -54,3 +54,8 @@ def test_fingerprint_is_of_the_content():
 def test_fingerprint_tells_precisions_apart():
     log = make_log()
     assert make_log(states=log.states.astype(np.float32)).fingerprint != log.fingerprint
+
+
+def test_returns_by_hand():
+    rewards, ends = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([False, False, True, False, True])
+    np.testing.assert_array_equal(returns_to_go(rewards, ends, 0.5), [3.0, 4.0, 4.0, 16.0, 16.0])

@@ -7,7 +7,7 @@ import pytest
 
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
-from actionless.offline.afdt import Afdt, AfdtConfig, Windows
+from actionless.offline.afdt import MOST_TIMES, Afdt, AfdtConfig, Windows
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.planner import Planner
 from actionless.offline.presets import SCALES, length, plan_returns
@@ -96,10 +96,24 @@ def test_only_the_last_steps_are_looked_at(planner):
     assert not np.array_equal(planner.plan(other, rewards), planner.plan(states, rewards))
 
 
-@pytest.mark.parametrize("states, rewards", [((2, 1), None), ((0, 1), None), ((2, 1), (2,)), ((2, 2), (1,))])
+@pytest.mark.parametrize(
+    "states, rewards", [((1,), None), ((2, 1), None), ((0, 1), None), ((2, 1), (2,)), ((2, 2), (1,)), ((2, 2, 1), (1,))]
+)
 def test_what_does_not_fit_is_refused(planner, states, rewards):
     with pytest.raises(ActionlessError, match=r"give \[..., steps, 1\] and the rewards between the states"):
         planner.plan(np.zeros(states), None if rewards is None else np.zeros(rewards))
+
+
+@pytest.mark.parametrize("states, rewards", [([[np.nan], [1.0]], [1.0]), ([[0.0], [1.0]], [np.inf])])
+def test_what_is_not_finite_is_refused(planner, states, rewards):
+    with pytest.raises(ActionlessError, match="not finite: give finite numbers"):
+        planner.plan(np.array(states), np.array(rewards))
+
+
+def test_a_recording_without_a_break_does_not_make_the_network_grow():
+    endless = Spec(2, 3, longest_episode=10_000_000)
+    learner = jax.eval_shape(lambda: Afdt.create(endless, CONFIG, jax.random.key(0)))
+    assert learner.network.time.shape == (MOST_TIMES, CONFIG.width)
 
 
 def test_the_published_lengths():

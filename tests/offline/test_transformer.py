@@ -55,8 +55,8 @@ def test_no_step_sees_a_later_one(network, changed):
         assert (np.abs(other[0, changed:] - before[0, changed:]).max(axis=1) > 1e-4).all()
 
 
-def test_a_step_sees_its_own_return_but_a_state_token_does_not_see_it(network):
-    """The prediction is read where the return stands; without it, the return would not matter at all."""
+def test_a_step_sees_its_own_return_and_those_before_it(network):
+    """The prediction is read where the return stands; where the state stands, its own would not matter."""
     states, to_go, times = episode()
     slope = jax.grad(lambda wanted: network(states, wanted, times)[0, -1, 0])(to_go)
     assert (np.abs(slope) > 1e-6).all()

@@ -68,6 +68,7 @@ def guided(path, *values, seed=0, policy="/runs/hopper", **config):
         row |= {"guided_share": 0.4, "beta": 0.5, "idm/online_loss": 0.3, "idm/offline_loss": 0.2, "idm/loss": 0.5}
         row |= {"guide/realised": 0.5, "guide/realised/height": 0.25, "guide/realised/speed": 0.75}
         row |= {"guide/reward": 2.0, "guide/own_reward": 1.0, "loss": 3.0, "q_mean": 4.0, "episode/return": 5.0}
+        row |= {"guide/missed": 0.7}
     settings = {**copy.deepcopy(TRAIN), "guidance": {**GUIDANCE, "policy": policy}, **config}
     return write_run(path, "train", settings, rows, seed=seed, data={"guide": {"method": "bc-delta", "data": LOG}})
 

@@ -347,3 +347,17 @@ def test_policy_says_where_it_came_from_and_works_without_the_log(data, undistur
     assert policy.provenance["config"]["learner"]["alpha"] == 8.0
     assert policy.propose(log.states[:5]).shape == (5, 3)
     assert np.abs(policy.propose(log.states)).max() <= 1
+
+
+def test_a_planner_asks_for_the_best_return_of_its_log(data, undisturbed):
+    best = actionless.read(data).episode_returns.max()
+    assert Planner.load(undisturbed("afdt")).config.target_return == best
+
+
+@pytest.mark.parametrize(("lengths", "context", "measured"), [((1,) * 12, 3, "heldout"), ((9,), 1, "train")])
+def test_a_planner_learns_from_the_shortest_episodes_and_from_single_steps(tmp_path, lengths, context, measured):
+    learner, loop = LearnerOptions(context=context, width=4, blocks=1), LoopOptions(log_every=10, evaluate_every=10)
+    log = small_log(lengths)
+    planner = actionless.pretrain(log, tmp_path / "run", method="afdt", steps=10, learner=learner, loop=loop)
+    assert np.isfinite(planner.plan(log.states[:2], log.rewards[:1])).all()
+    assert f"{measured}/accuracy" in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]

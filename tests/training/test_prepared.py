@@ -13,7 +13,6 @@ from actionless.training.prepared import (
     Preparation,
     ResidentBatches,
     Split,
-    discounted_returns,
     with_those_before,
 )
 
@@ -123,8 +122,3 @@ def test_resident_and_host_batches_are_the_same_bits():
         assert one.shape == other.shape
         assert one.dtype == other.dtype
         assert np.asarray(one)[: 3 * 16].tobytes() == np.asarray(other)[: 3 * 16].tobytes()
-
-
-def test_returns_by_hand():
-    rewards, ends = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([False, False, True, False, True])
-    np.testing.assert_array_equal(discounted_returns(rewards, ends, 0.5), [3.0, 4.0, 4.0, 16.0, 16.0])

@@ -31,7 +31,7 @@ class Command:
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The directory to make."""
     guide: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """The run, or the directory, of a state policy."""
+    """The run, or the directory, of a state policy or of a planner (afdt)."""
     options: Annotated[tyro.conf.OmitArgPrefixes[TrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
         default_factory=TrainOptions
     )

@@ -12,6 +12,9 @@ from actionless.offline.transformer import PlanNetwork, is_step
 from actionless.optimise import Adam, clipped, norm
 from actionless.updates import Metrics
 
+MOST_TIMES = 4096
+"""Steps of an episode that are told apart by their number: a recording without a break may have millions."""
+
 
 @dataclass(frozen=True)
 class AfdtConfig:
@@ -74,7 +77,8 @@ class Afdt(OfflineLearner):
     @classmethod
     def create(cls, spec: Spec, config: AfdtConfig, key: PRNGKeyArray) -> "Afdt":
         """A learner that has learnt nothing."""
-        network = PlanNetwork.create(spec.state_dim, spec.longest_episode, config.width, config.blocks, key)
+        times = min(spec.longest_episode, MOST_TIMES)
+        network = PlanNetwork.create(spec.state_dim, times, config.width, config.blocks, key)
         optimiser = Adam.create(network, config.learning_rate, warm_up=config.warm_up, weight_decay=config.weight_decay)
         return cls(network=network, optimiser=optimiser, spec=spec, config=config)
 

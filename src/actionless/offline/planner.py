@@ -40,21 +40,27 @@ class Planner:
 
     def plan(
         self,
-        states: Real[np.ndarray, "*batch steps dim"],
-        rewards: Real[np.ndarray, "*batch before"] | None = None,
+        states: Real[np.ndarray, "... dim"],
+        rewards: Real[np.ndarray, "..."] | None = None,
         target_return: float | None = None,
-    ) -> Float[np.ndarray, "*batch dim"]:
-        """The next state of each episode, of which the states so far and the rewards between them are given.
+    ) -> Float[np.ndarray, "... dim"]:
+        """The next state of each episode: [..., dim], of states so far [..., steps, dim] and the rewards between them.
 
         The return that is still wanted falls by each reward; it begins with that of the run's config, unless given.
         """
-        *batch, steps, dim = states.shape
-        before = np.zeros((*batch, 0)) if rewards is None and steps == 1 else rewards
-        if dim != len(self.state_names) or steps == 0 or before is None or before.shape != (*batch, steps - 1):
+        before = np.zeros((*states.shape[:-2], 0)) if rewards is None else rewards
+        if (
+            states.shape[-1:] != (len(self.state_names),)
+            or states.ndim < 2
+            or before.shape != (*states.shape[:-2], states.shape[-2] - 1)
+        ):
             raise ActionlessError(
                 f"states of shape {states.shape}, rewards of shape {None if rewards is None else rewards.shape}: give "
                 f"[..., steps, {len(self.state_names)}] and the rewards between the states, [..., steps - 1]"
             )
+        if not (np.isfinite(states).all() and np.isfinite(before).all()):
+            raise ActionlessError("states or rewards to plan from are not finite: give finite numbers")
+        *batch, steps, dim = states.shape
         context = self.config.context
         target = self.config.target_return if target_return is None else target_return
         paid = np.concatenate([np.zeros((*batch, 1)), np.cumsum(before, axis=-1)], axis=-1)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int, Int64, Shaped
 
-from actionless.data.log import Log
+from actionless.data.log import Log, returns_to_go
 from actionless.online.agent import Spec, Transitions
 
 UNKNOWN = np.finfo(np.float32).min
@@ -66,7 +66,7 @@ class Replay:
             terminals=np.array(log.terminals),
             ends=np.array(log.ends),
             added=np.array(len(log)),
-            returns=returns_to_go(rewards, log.ends, discount),
+            returns=returns_to_go(rewards, log.ends, discount).astype(np.float32),
         )
 
     @property
@@ -141,19 +141,6 @@ class Replay:
             raise ValueError(f"{count} actions asked for, {len(self)} held")
         slots = np.arange(int(self.added) - count, int(self.added)) % self.capacity
         return self.actions[slots]
-
-
-def returns_to_go(
-    rewards: Float[np.ndarray, " transitions"], ends: Bool[np.ndarray, " transitions"], discount: float
-) -> Float32[np.ndarray, " transitions"]:
-    """Discounted rewards from each transition to the end of its episode, which may be that of the recording."""
-    returns, ahead = np.zeros(len(rewards), np.float32), 0.0
-    for t, reward, end in zip(
-        range(len(rewards) - 1, -1, -1), rewards[::-1].tolist(), ends[::-1].tolist(), strict=True
-    ):
-        ahead = reward if end else reward + discount * ahead
-        returns[t] = ahead
-    return returns
 
 
 def sample_both(

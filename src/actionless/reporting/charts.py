@@ -94,6 +94,13 @@ _TRAIN = (
         (Plotted("guide/realised"),),
     ),
     Plan(
+        "missed",
+        "Distance to the plan",
+        "How far steps led from where a guide of afdt had planned them to. It falls while the agent learns to follow.",
+        "units of the variables' spread",
+        (Plotted("guide/missed"),),
+    ),
+    Plan(
         "loss",
         "Loss of the agent's critic",
         "The error of its values against their own targets: it may grow with the values, and says little by itself.",

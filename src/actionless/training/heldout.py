@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from actionless.data.log import Log
+from actionless.data.log import Log, returns_to_go
 from actionless.discretise import Discretiser
 from actionless.offline.afdt import Afdt
 from actionless.offline.learner import Batch, OfflineLearner
 from actionless.offline.state_policy import PolicyModel
-from actionless.training.prepared import Preparation, Split, discounted_returns, with_those_before
+from actionless.training.prepared import Preparation, Split, with_those_before
 from actionless.updates import Metrics
 
 MOST_ROWS = 8192
@@ -123,7 +123,7 @@ def observed_returns(
 ) -> tuple[Float[np.ndarray, " rows"], Bool[np.ndarray, " rows"]]:
     """Discounted return from each row of whole episodes on, and whether the recording has all of it that matters."""
     ends = np.asarray(log.ends[rows])
-    returns = discounted_returns(np.asarray(log.rewards[rows]), ends, discount)
+    returns = returns_to_go(log.rewards[rows], ends, discount)
     return returns, _is_complete(ends, np.asarray(log.terminals[rows]), discount)
 
 

@@ -12,6 +12,7 @@ import jax
 
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
+from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Spec
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.presets import LearnerConfig, create_learner
@@ -43,7 +44,8 @@ class OfflineTask(Task[Standing]):
             log.states, log.next_states, bins=config.bins, spacing=config.spacing, epsilon=config.epsilon
         )
         split = Split.by_episode(log, config.loop.held_out, seed)
-        preparation = Preparation(log, self.discretiser, Courses.of(log) if config.context > 1 else None)
+        courses = Courses.of(log) if isinstance(config.learner, AfdtConfig) else None
+        preparation = Preparation(log, self.discretiser, courses)
         # XLA's own generator: it compiles in a quarter of the time of JAX's default, and draws faster.
         self._initial_key, self._update_key = jax.random.split(jax.random.key(seed, impl="rbg"))
         actions = None if log.actions is None else log.actions.shape[1]

@@ -80,7 +80,7 @@ class PretrainOptions:
     steps: int | None = None
     """Number of updates."""
     batch_size: int | None = None
-    """Transitions in each update."""
+    """Transitions in each update; with afdt, windows of `context` of them."""
     seed: int = 0
     """Decides the initial weights, the held-out episodes and the order of the data."""
     bins: int = 3
@@ -178,7 +178,7 @@ def resolve(
         bins=options.bins,
         spacing=options.spacing,
         epsilon=options.epsilon,
-        learner=_learner_config(options, log_name),
+        learner=learner,
         loop=options.loop,
         sinks=sinks,
     )
@@ -198,7 +198,8 @@ def _learner_config(options: PretrainOptions, log_name: str) -> LearnerConfig:
     base = preset(options.method, SCALES[options.scale], log_name)
     departures = {"alpha": options.alpha, **dataclasses.asdict(options.learner)}
     given = {name: value for name, value in departures.items() if value is not None}
-    known = {config_field.name for config_field in dataclasses.fields(base)} - _set_by_method(options.method)
+    fields = {config_field.name for config_field in dataclasses.fields(base)}
+    known = departures.keys() & fields - _set_by_method(options.method)
     if foreign := sorted(given.keys() - known):
         raise ActionlessError(
             f"{foreign[0]}: not an option of {options.method}, which knows {', '.join(sorted(known))}"

@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int, Int8, Int32
+from jaxtyping import Array, Float32, Int, Int8, Int32
 
-from actionless.data.log import Log, blocks
+from actionless.data.log import Log, blocks, returns_to_go
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch
 from actionless.randomness import generator
@@ -56,15 +56,15 @@ class Rows(eqx.Module):
 class Courses(NamedTuple):
     """What a row is in its episode: the rewards from there on, as far as they were recorded, and its number."""
 
-    to_go: Float[np.ndarray, " rows"]
-    times: Int[np.ndarray, " rows"]
+    to_go: Float32[np.ndarray, " rows"]
+    times: Int32[np.ndarray, " rows"]
 
     @classmethod
     def of(cls, log: Log) -> "Courses":
         """Of every row of a log."""
         starts = np.repeat(log.episode_stops - log.episode_lengths, log.episode_lengths)
-        to_go = discounted_returns(np.asarray(log.rewards), np.asarray(log.ends), 1.0)
-        return cls(to_go, np.arange(len(log)) - starts)
+        times = (np.arange(len(log)) - starts).astype(np.int32)
+        return cls(_float32(returns_to_go(log.rewards, log.ends, 1.0)), times)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Preparation:
             masks=_float32(~log.terminals[chosen]),
             deltas=discretiser.index(discretiser.difference(states, next_states)),
             actions=None if log.actions is None else _float32(log.actions[chosen]),
-            to_go=None if self.courses is None else _float32(self.courses.to_go[chosen]),
-            times=None if self.courses is None else self.courses.times[chosen].astype(np.int32),
+            to_go=None if self.courses is None else self.courses.to_go[chosen],
+            times=None if self.courses is None else self.courses.times[chosen],
         )
 
     def many_rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
@@ -188,17 +188,6 @@ def with_those_before(rows: Int[np.ndarray, " drawn"], context: int) -> Int[np.n
     What is not of the row's own episode is for the learner to leave out: its time tells how far that goes back.
     """
     return np.maximum(rows[:, None] + np.arange(1 - context, 1, dtype=rows.dtype), 0).reshape(-1)
-
-
-def discounted_returns(
-    rewards: Float[np.ndarray, " rows"], ends: np.ndarray, discount: float
-) -> Float[np.ndarray, " rows"]:
-    """What was still to come at each row of whole episodes, as far as they were recorded."""
-    returns, ahead = np.empty(len(rewards)), 0.0
-    for row in range(len(rewards) - 1, -1, -1):
-        ahead = float(rewards[row]) + (0.0 if ends[row] else discount * ahead)
-        returns[row] = ahead
-    return returns
 
 
 def _float32(array: np.ndarray) -> Float32[np.ndarray, "..."]:

@@ -13,6 +13,7 @@ from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
 from actionless.offline.origin import Origin
+from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
@@ -127,7 +128,7 @@ def go_on(run: Run, log: Log | None = None) -> Policy:
 def load_policy(run: str | Path) -> Policy:
     """The policy that a finished run saved, or that was saved by itself."""
     description, _ = policy_files.read(Path(run))
-    return {"action": ActionPolicy, "plan": Planner}.get(description["kind"], StatePolicy).load(run)
+    return {"action": ActionPolicy, PLAN: Planner}.get(description["kind"], StatePolicy).load(run)
 
 
 def read_again(run: Path, manifest: Manifest) -> Log:

@@ -79,9 +79,9 @@ def train(
         agent = actionless.train("Hopper-v5", "runs/guided", guide="runs/hopper")
         agent.act(states)
 
-    `guide` is the run (or the directory) of a state policy; its log is read again, unless given. A run of afdt guides
-    sac in the way of AF-Guide. `schedule` is any
-    function from the step to β; such a run can be gone on with from Python alone.
+    `guide` is the run (or the directory) of a state policy; its log is read again, unless given. `schedule` is any
+    function from the step to β; such a run can be gone on with from Python alone. A run of afdt guides sac in the
+    way of AF-Guide, and needs neither.
     """
     options = TrainOptions(
         agent=agent,
@@ -256,10 +256,12 @@ def _guide(
 
 
 def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
-    """Bytes of the replay, of the guide's own, and of the log that it reads."""
+    """Bytes of the replay, and of a guide that acts: its own, and the log that it reads."""
     row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
-    transitions = described["guide"]["data"].get("transitions", 0) if described else 0
-    return config.replay_size * row * (2 if described else 1) + 16 * transitions * spec.state_dim
+    if not isinstance(config.guidance, GuidanceConfig):
+        return config.replay_size * row
+    transitions = described["guide"]["data"].get("transitions", 0)
+    return 2 * config.replay_size * row + 16 * transitions * spec.state_dim
 
 
 def work(run: Run, task: OnlineTask) -> AgentPolicy:
