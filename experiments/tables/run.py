@@ -50,11 +50,12 @@ class Piece(NamedTuple):
 
 
 def pieces() -> Iterator[Piece]:
-    """Everything: both tables with one seed, then with the next; one seed of each departure from them."""
+    """Everything: both tables with one seed, then with the next; other ε with both, two bins with one."""
     for seed in SEEDS:
         yield from (Piece(log, method, seed) for method in METHODS for log in LOGS)
     yield Piece(TWO_BINS_LOG, "oso-decqn", SEEDS[0], bins=2)
-    yield from (Piece(EPSILON_LOG, "oso-decqn", SEEDS[0], epsilon=epsilon) for epsilon in OTHER_EPSILONS)
+    for seed in SEEDS:
+        yield from (Piece(EPSILON_LOG, "oso-decqn", seed, epsilon=epsilon) for epsilon in OTHER_EPSILONS)
 
 
 def joined(logs: Path, runs: Path) -> Path:

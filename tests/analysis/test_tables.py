@@ -58,15 +58,15 @@ def test_everything(script, tmp_path, capsys):
     line = next(line for line in said.splitlines() if line.startswith("| hopper_medium_replay-v2 |"))
     assert "| 12.0 ± 12.0 (29.2 ± 3.7) |" in line
     assert line.endswith("| 16.0 ± 12.0 (65.7 ± 2.6) |")
-    # 2 bins are piece 48, half of whose number is its error; ε = 1e-3 is 49.
+    # 2 bins are piece 48, half of whose number is its error; ε = 1e-3 are 49 and 52.
     assert "| 2 | 48.0, 1 seed (61.5 ± 7.27) | 24.00, 1 seed (0.51 ± 0.02) |" in said
-    assert "| 0.001 | 49.0, 1 seed (107.5 ± 7.3) | 24.50, 1 seed (–) |" in said
-    # Grades of 44 policies tie: far from 1 would be a mistake, exactly 1 too.
+    assert "| 0.001 | 50.5 ± 1.5 (107.5 ± 7.3) | 25.25 ± 0.75 (–) |" in said
+    # Grades of 47 policies tie: far from 1 would be a mistake, exactly 1 too.
     pooled = next(line for line in said.splitlines() if line.startswith("| all |")).split(" | ")
-    assert pooled[1] == "44"
+    assert pooled[1] == "47"
     assert 0.9 < float(pooled[2]) < 1
     assert pooled[3:] == ["1.00", "1.00 |"]
-    assert said.endswith("Nothing is missing: all 52 policies have been played.\n")
+    assert said.endswith("Nothing is missing: all 55 policies have been played.\n")
 
     with (tmp_path / "out" / "tables.csv").open() as file:
         cells = list(csv.DictReader(file))
@@ -80,7 +80,7 @@ def test_everything(script, tmp_path, capsys):
         "29.2 ± 3.7",
     )
     with (tmp_path / "out" / "policies.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 52
+        assert len(list(csv.DictReader(file))) == 55
 
 
 def test_worse_grades_rank_lower(script):
@@ -104,7 +104,7 @@ def test_what_is_missing_is_left_open_and_named(script, tmp_path, capsys):
     assert "| 0.20, 1 seed (0.18 ± 0.008) |" in said
     assert "| – (65.7 ± 2.6) |" in said
     assert "| all | 1 | – | – | – |" in said
-    assert "Missing are 51 of 52 policies: hopper_medium_replay-v2-bc-delta-0, " in said
+    assert "Missing are 54 of 55 policies: hopper_medium_replay-v2-bc-delta-0, " in said
     assert there.name not in said.split("Missing are")[1].split(", ")
 
 
