@@ -3,8 +3,8 @@
     python experiments/rivals/run.py LOGS RUNS [--only iql] [--workers 2]
 
 LOGS holds walker2d_{medium,medium_replay}-v2.hdf5, hopper_medium-v2.hdf5 and halfcheetah_medium-v2.hdf5 with actions;
-only `finetune` reads them. Stop it at any time and
-call it again: finished runs are kept, a stopped one goes on. `table.py RUNS` makes the table and the figure.
+only `finetune` reads them. Stop it at any time and call it again: finished runs are kept, a stopped one goes on.
+`table.py RUNS` makes the table and the figure.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def pieces(logs: Path, runs: Path) -> Iterator[Piece]:
-    """Everything: what costs little and what the paper is about first."""
+    """Everything, one seed after the other: what the paper is about first."""
     for method in GUIDES:
         for log in LOGS:
             yield Piece(f"{method}-{log}", ("pretrain", str(logs / f"{log}.hdf5"), "--method", method))
@@ -46,15 +46,16 @@ def pieces(logs: Path, runs: Path) -> Iterator[Piece]:
                 guide = f"{method}-{log}"
                 begin = ("train", TASK, "--agent", agent, "--guide", str(runs / guide), "--seed", str(seed))
                 yield Piece(f"{agent}-guided-by-{guide}-{seed}", begin, (guide,))
-        for method in ("iql", "awac"):
-            for log, task in OFFLINE.items():
-                begin = ("finetune", task, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--steps", "0")
-                yield Piece(f"offline-{method}-{log}-{seed}", (*begin, "--seed", str(seed)))
-        yield Piece(f"sac-alone-{seed}", ("train", TASK, "--agent", "sac", "--seed", str(seed)))
         for method in LABELLED:
             for log in LOGS:
                 begin = ("finetune", TASK, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--seed", str(seed))
                 yield Piece(f"{method}-{log}-{seed}", begin)
+        for method in ("iql", "awac"):
+            for log, task in OFFLINE.items():
+                begin = ("finetune", task, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--steps", "0")
+                yield Piece(f"offline-{method}-{log}-{seed}", (*begin, "--seed", str(seed)))
+    for seed in SEEDS:
+        yield Piece(f"sac-alone-{seed}", ("train", TASK, "--agent", "sac", "--seed", str(seed)))
 
 
 def work(piece: Piece, runs: Path, before: list[Future[None]]) -> None:
