@@ -1,9 +1,17 @@
 """Strictness for every test: JAX promotes nothing silently, annotated shapes are checked."""
 
+import atexit
 import os
 import signal
+import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    # The workers, and the commands that tests start, compile the same programs again and again: once is enough.
+    compiled = tempfile.TemporaryDirectory(prefix="actionless-tests-")
+    atexit.register(compiled.cleanup)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import hypothesis
 import jax

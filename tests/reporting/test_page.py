@@ -124,12 +124,20 @@ def test_unfinished_runs_and_mixed_versions_are_said(tmp_path, page_of):
     assert "Not all runs were made with the same versions: actionless 0.1.0, 0.2.0." in notes
 
 
-def test_fine_tuning_counts_the_steps_of_both_phases(tmp_path, page_of):
-    page = page_of(tuned(tmp_path / "iql", 1.0, 3.0), tuned(tmp_path / "awac", 2.0, agent="awac", finished=False))
-    assert "fine-tuning with actions" in page.all("small")
+def test_agents_that_began_with_a_log_are_drawn_among_the_others_from_their_first_step_on(tmp_path, page_of):
+    page = page_of(
+        tuned(tmp_path / "iql", 1.0, 3.0, 4.0),
+        tuned(tmp_path / "awac", 2.0, agent="awac", finished=False),
+        alone(tmp_path / "td3", 1.0),
+    )
     lines = page.charts["chart-0-return"]
-    assert [line["name"] for line in lines["data"] if line["showlegend"]] == ["awac (1 seed)", "iql (1 seed)"]
-    assert lines["layout"]["xaxis"]["title"]["text"] == "updates from the log, then environment steps"
+    shown = {line["name"]: line["x"] for line in lines["data"] if line["showlegend"]}
+    assert shown == {
+        "awac with actions (1 seed)": [-100],
+        "iql with actions (1 seed)": [-100, 0, 100],
+        "td3 alone (1 seed)": [100],
+    }
+    assert lines["layout"]["xaxis"]["title"]["text"] == "environment steps; below 0, updates from the log"
     assert f"{tmp_path / 'awac'} is unfinished: shown up to step 100 of 500." in page.all("li")
 
 

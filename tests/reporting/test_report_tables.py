@@ -1,5 +1,5 @@
 import numpy as np
-from hand_made_runs import alone, guided, pretrained
+from hand_made_runs import alone, guided, pretrained, tuned
 
 from actionless.reporting import tables
 from actionless.reporting.curves import MeanCurve
@@ -29,6 +29,25 @@ def test_summary_of_training(tmp_path):
     # (10 + 30) / 2 and (30 + 32) / 2, over two intervals of the same length
     assert column(table, "average return (area)") == {"td3 alone": "25.5", "td3 guided": "33.5"}
     assert column(table, "steps to the unguided end") == {"td3 alone": "–", "td3 guided": "200 of 300"}
+
+
+def test_an_agent_that_began_with_a_log_is_measured_from_its_first_step_on(tmp_path):
+    (section,) = sections_of(
+        alone(tmp_path / "td3", 10.0, 20.0),
+        tuned(tmp_path / "iql", 90.0, 50.0, 40.0, 60.0),
+        tuned(tmp_path / "awac", 90.0, agent="awac", finished=False),
+    )
+    table = tables.summary(section)
+    assert column(table, "steps") == {"awac with actions": "0", "iql with actions": "200", "td3 alone": "200"}
+    assert column(table, "final return") == {"awac with actions": "–", "iql with actions": "60", "td3 alone": "20"}
+    assert column(table, "best of the mean")["iql with actions"] == "60 at 200"
+    # (50 + 40) / 2 and (40 + 60) / 2
+    assert column(table, "average return (area)")["iql with actions"] == "47.5"
+    assert column(table, "return from the log alone") == {
+        "awac with actions": "–",
+        "iql with actions": "50",
+        "td3 alone": "–",
+    }
 
 
 def test_an_unguided_end_that_was_not_reached_is_said(tmp_path):

@@ -100,7 +100,7 @@ def values_at(
     if (np.diff(measured_at) <= 0).any():
         raise ActionlessError("the steps a run was measured at must rise: sort its rows, one for each step")
     row = np.searchsorted(measured_at, steps, side="right") - 1
-    if len(measured_at) == 0 or (row < 0).any() or steps.max(initial=0) > measured_at[-1]:
+    if len(measured_at) == 0 or (row < 0).any() or (steps > measured_at[-1]).any():
         measured = f"from step {measured_at[0]:,} to {measured_at[-1]:,}" if len(measured_at) else "at no step"
         raise ActionlessError(
             f"a run measured {measured} has no value at each step from {steps.min():,} to {steps.max():,}: "

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advantage_weights, regression_loss
 from actionless.online.agent import Agent, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -34,8 +34,8 @@ class Awac(Agent):
     """Policy and critics."""
 
     policy: GaussianPolicy
-    critics: TwinCritics
-    target_critics: TwinCritics
+    critics: Critics
+    target_critics: Critics
     policy_optimiser: Adam
     critic_optimiser: Adam
     spec: Spec = eqx.field(static=True)
@@ -45,7 +45,7 @@ class Awac(Agent):
     def create(cls, spec: Spec, config: AwacConfig, key: PRNGKeyArray) -> "Awac":
         """An agent that has learnt nothing."""
         policy_key, critics_key = jax.random.split(key)
-        critics = TwinCritics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key)
         policy = GaussianPolicy.create(spec, config.hidden, policy_key)
         return cls(
             policy=policy,
@@ -71,7 +71,7 @@ class Awac(Agent):
         actions = self.policy.sample(batch.next_states, key)
         return batch.rewards + batch.discounts * self.target_critics(batch.next_states, actions).min(axis=0)
 
-    def advantages(self, critics: TwinCritics, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " batch"]:
+    def advantages(self, critics: Critics, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " batch"]:
         """min_i Q_i(s, a) − min_i Q_i(s, π), with π ~ π(s): what was done beside what the policy would do."""
         own = self.policy.sample(batch.states, key)
         return critics(batch.states, batch.actions).min(axis=0) - critics(batch.states, own).min(axis=0)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.online.agent import Agent, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig, sample
 from actionless.optimise import Adam
 from actionless.updates import Metrics
@@ -75,7 +75,7 @@ class CalQl(Agent):
         return batch.rewards + batch.discounts * self.sac.target_critics(batch.next_states, actions).min(axis=0)
 
     def penalty(
-        self, critics: TwinCritics, batch: Transitions, key: PRNGKeyArray
+        self, critics: Critics, batch: Transitions, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """How far all actions are valued above the data's own; and how often the bound held."""
         assert batch.returns is not None
@@ -99,7 +99,7 @@ class CalQl(Agent):
         return (highest - critics(batch.states, batch.actions)).mean(axis=1).sum(), bounded
 
     def loss(
-        self, critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"], key: PRNGKeyArray
+        self, critics: Critics, batch: Transitions, target: Float[Array, " batch"], key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Metrics]:
         """The squared error against the target, and the penalty."""
         error, metrics = critic_loss(critics, batch, target)

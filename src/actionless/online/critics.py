@@ -1,4 +1,4 @@
-"""Twin critics of states and continuous actions: what all agents with continuous actions share."""
+"""Critics of states and continuous actions: what all agents with continuous actions share."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from actionless.online.agent import Spec, Transitions
 from actionless.updates import Metrics
 
 
-class TwinCritics(eqx.Module):
+class Critics(eqx.Module):
     """Independent estimates of Q(s, a), two unless more are asked for; the smallest of them is the safest target."""
 
     networks: Ensemble
@@ -21,7 +21,7 @@ class TwinCritics(eqx.Module):
     @classmethod
     def create(
         cls, spec: Spec, hidden: Sequence[int], key: PRNGKeyArray, *, count: int = 2, layer_norm: bool = False
-    ) -> "TwinCritics":
+    ) -> "Critics":
         """Critics that have learnt nothing."""
         if spec.bins is not None:
             raise ActionlessError(
@@ -31,9 +31,9 @@ class TwinCritics(eqx.Module):
         return cls(Ensemble.create(count, sizes, key, layer_norm=layer_norm))
 
     @property
-    def first(self) -> "TwinCritics":
+    def first(self) -> "Critics":
         """The first critic alone."""
-        return TwinCritics(jax.tree.map(lambda weights: weights[:1], self.networks))
+        return Critics(jax.tree.map(lambda weights: weights[:1], self.networks))
 
     def __call__(
         self, states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]
@@ -43,7 +43,7 @@ class TwinCritics(eqx.Module):
 
 
 def critic_loss(
-    critics: TwinCritics, batch: Transitions, target: Float[Array, " batch"]
+    critics: Critics, batch: Transitions, target: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
     """The squared error of each critic against the shared target."""
     q = critics(batch.states, batch.actions)

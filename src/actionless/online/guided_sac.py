@@ -10,7 +10,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.online.agent import Agent, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig
 from actionless.optimise import Adam
 from actionless.updates import Metrics
@@ -28,7 +28,7 @@ class GuidedSac(Agent):
     """SAC, and a critic of the guiding reward."""
 
     sac: Sac
-    guiding_critic: TwinCritics
+    guiding_critic: Critics
     guiding_optimiser: Adam
     spec: Spec = eqx.field(static=True)
     config: GuidedSacConfig = eqx.field(static=True)
@@ -37,7 +37,7 @@ class GuidedSac(Agent):
     def create(cls, spec: Spec, config: GuidedSacConfig, key: PRNGKeyArray) -> "GuidedSac":
         """An agent that has learnt nothing."""
         sac_key, guiding_key = jax.random.split(key)
-        critic = TwinCritics.create(spec, config.hidden, guiding_key, count=1)
+        critic = Critics.create(spec, config.hidden, guiding_key, count=1)
         return cls(
             sac=Sac.create(spec, config, sac_key),
             guiding_critic=critic,

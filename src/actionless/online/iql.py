@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from actionless.networks import MLP
 from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advantage_weights, regression_loss
 from actionless.online.agent import Agent, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -40,8 +40,8 @@ class Iql(Agent):
     """Policy, critics and the value that stands in for the best action."""
 
     policy: GaussianPolicy
-    critics: TwinCritics
-    target_critics: TwinCritics
+    critics: Critics
+    target_critics: Critics
     value: MLP
     policy_optimiser: Adam
     critic_optimiser: Adam
@@ -53,7 +53,7 @@ class Iql(Agent):
     def create(cls, spec: Spec, config: IqlConfig, key: PRNGKeyArray) -> "Iql":
         """An agent that has learnt nothing."""
         policy_key, critics_key, value_key = jax.random.split(key, 3)
-        critics = TwinCritics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key)
         policy = GaussianPolicy.create(spec, config.hidden, policy_key)
         value = MLP.create((spec.state_dim, *config.hidden, 1), value_key)
         return cls(

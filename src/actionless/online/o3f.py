@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
 from actionless.online.agent import Agent, Behaviour, Spec, Transitions
-from actionless.online.critics import TwinCritics
+from actionless.online.critics import Critics
 from actionless.online.sac import Sac, SacBehaviour, SacConfig
 from actionless.optimise import Adam
 from actionless.updates import Metrics
@@ -42,7 +42,7 @@ class O3fBehaviour(Behaviour):
     """SAC's best action; to explore, the neighbour of it that the critics together value most."""
 
     actor: MLP
-    critics: TwinCritics
+    critics: Critics
     candidates: int = eqx.field(static=True)
     noise: float = eqx.field(static=True)
 
@@ -72,7 +72,7 @@ class O3f(Agent):
         """An agent that has learnt nothing."""
         sac_key, critics_key = jax.random.split(key)
         sizes = SacConfig(config.hidden, config.learning_rate, config.discount, config.n_step, config.target_rate)
-        critics = TwinCritics.create(spec, config.hidden, critics_key, count=config.ensemble, layer_norm=True)
+        critics = Critics.create(spec, config.hidden, critics_key, count=config.ensemble, layer_norm=True)
         sac = dataclasses.replace(
             Sac.create(spec, sizes, sac_key),
             critics=critics,

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
 from actionless.online.agent import Agent, Behaviour, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -56,8 +56,8 @@ class Sac(Agent):
     """Actor, critics and temperature."""
 
     actor: MLP
-    critics: TwinCritics
-    target_critics: TwinCritics
+    critics: Critics
+    target_critics: Critics
     log_temperature: Float[Array, ""]
     actor_optimiser: Adam
     critic_optimiser: Adam
@@ -70,7 +70,7 @@ class Sac(Agent):
         """An agent that has learnt nothing, at temperature 1."""
         actor_key, critics_key = jax.random.split(key)
         actor = MLP.create((spec.state_dim, *config.hidden, 2 * spec.action_dim), actor_key)
-        critics = TwinCritics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key)
         log_temperature = jnp.zeros(())
         return cls(
             actor=actor,
@@ -107,7 +107,7 @@ class Sac(Agent):
     def actor_loss(
         self,
         actor: MLP,
-        critics: TwinCritics,
+        critics: Critics,
         states: Float[Array, "batch dim"],
         key: PRNGKeyArray,
         worth: Worth | None = None,
@@ -135,7 +135,7 @@ class Sac(Agent):
 
     def improved(
         self,
-        gradient: TwinCritics,
+        gradient: Critics,
         states: Float[Array, "batch dim"],
         key: PRNGKeyArray,
         worth: Worth | None = None,

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
 from actionless.online.agent import Agent, Behaviour, Spec, Transitions
-from actionless.online.critics import TwinCritics, critic_loss
+from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, follow
 from actionless.updates import Metrics
 
@@ -58,7 +58,7 @@ class Delayed(eqx.Module):
     actor: MLP
     optimiser: Adam
     target_actor: MLP
-    target_critics: TwinCritics
+    target_critics: Critics
     actor_loss: Float[Array, ""]
     """As it was when the actor last moved."""
 
@@ -66,7 +66,7 @@ class Delayed(eqx.Module):
 class Td3(Agent):
     """Critics that move at every update, and all that follows them."""
 
-    critics: TwinCritics
+    critics: Critics
     optimiser: Adam
     delayed: Delayed
     spec: Spec = eqx.field(static=True)
@@ -77,7 +77,7 @@ class Td3(Agent):
         """An agent that has learnt nothing; target networks begin equal to their own."""
         actor_key, critics_key = jax.random.split(key)
         actor = MLP.create((spec.state_dim, *config.hidden, spec.action_dim), actor_key)
-        critics = TwinCritics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key)
         delayed = Delayed(
             actor=actor,
             optimiser=Adam.create(actor, config.learning_rate),
@@ -110,11 +110,11 @@ class Td3(Agent):
         value = self.delayed.target_critics(batch.next_states, actions).min(axis=0)
         return batch.rewards + batch.discounts * value
 
-    def actor_loss(self, actor: MLP, critics: TwinCritics, states: Float[Array, "batch dim"]) -> Float[Array, ""]:
+    def actor_loss(self, actor: MLP, critics: Critics, states: Float[Array, "batch dim"]) -> Float[Array, ""]:
         """−Q_1(s, π(s)): one critic is enough to climb."""
         return -critics.first(states, policy(actor, states)).mean()
 
-    def improve(self, critics: TwinCritics, states: Float[Array, "batch dim"]) -> Delayed:
+    def improve(self, critics: Critics, states: Float[Array, "batch dim"]) -> Delayed:
         """One step of the policy, then both target networks follow."""
         old = self.delayed
         loss, gradient = eqx.filter_value_and_grad(self.actor_loss)(old.actor, critics, states)

@@ -13,13 +13,9 @@ from actionless.reporting.records import Curve
 Dash = Literal["solid", "dash"]
 
 # Okabe and Ito's colours, which colour-blind readers tell apart; the blue a little lighter, for dark pages.
-PALETTE = ("#1380c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+PALETTE = ("#1380c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6642", "#8c8c8c")
 
-STEPS = {
-    "train": "environment steps",
-    "finetune": "updates from the log, then environment steps",
-    "pretrain": "updates",
-}
+STEPS = {"train": "environment steps", "pretrain": "updates"}
 
 _REALISED = "guide/realised/"
 _MEASURED = ("eval/", "heldout/", "train/", "q/")
@@ -164,7 +160,7 @@ _PRETRAIN = (
     ),
 )
 
-_PLANS = {"train": _TRAIN, "finetune": _TRAIN, "pretrain": _PRETRAIN}
+_PLANS = {"train": _TRAIN, "pretrain": _PRETRAIN}
 
 
 @dataclass(frozen=True)
@@ -220,6 +216,8 @@ def charts_of(section: Section, colour: dict[str, str]) -> list[Chart]:
     """The charts that the section's runs have metrics for."""
     charts: list[Chart] = []
     x = STEPS.get(section.verb, "steps")
+    if any(group.from_log for group in section.groups):
+        x += "; below 0, updates from the log"
     for plan in _PLANS.get(section.verb, ()):
         lines = [
             _line(group, plotted, colour[group.label], with_name=_present(section, plan) > 1)

@@ -33,7 +33,7 @@ def mean_curve(curves: Sequence[Curve]) -> MeanCurve | None:
 
 def common_steps(curves: Sequence[Curve]) -> Int[np.ndarray, " steps"]:
     """Every step that some curve was measured at, from where the last begins to where the first ends."""
-    if not curves:
+    if not curves or any(len(curve.steps) == 0 for curve in curves):
         return np.zeros(0, int)
     steps = np.unique(np.concatenate([curve.steps for curve in curves]))
     begin, end = max(curve.steps[0] for curve in curves), min(curve.steps[-1] for curve in curves)

@@ -25,6 +25,11 @@ class Group:
         return [record.metrics[metric] for record in self.records if metric in record.metrics]
 
     @property
+    def from_log(self) -> int:
+        """How many updates its runs make before their first step in the task."""
+        return self.records[0].from_log
+
+    @property
     def unfinished(self) -> int:
         """How many of its runs have not come to their end."""
         return sum(record.result is None for record in self.records)
@@ -32,7 +37,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Section:
-    """Groups that may be drawn into one chart: same verb, and same task or same log."""
+    """Groups that may be drawn into one chart: same verb, and same task or same log.
+
+    Agents that began with a log, those of `finetune`, stand among those of `train`: they act in the same task.
+    """
 
     verb: str
     title: str
@@ -52,7 +60,7 @@ def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
             notes.append(f"{record.path} has the settings and the seed of {twin.path}, and is left out: counted once.")
     by_topic: dict[tuple[str, str], list[list[Record]]] = {}
     for group in grouped.values():
-        by_topic.setdefault((group[0].manifest.verb, _topic(group[0])), []).append(group)
+        by_topic.setdefault((_section_verb(group[0]), _topic(group[0])), []).append(group)
     ordered = sorted(by_topic.items(), key=lambda item: (item[0][0] != "train", item[0]))
     titles = _titles([groups[0][0] for _, groups in ordered])
     sections = [
@@ -94,6 +102,10 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _section_verb(record: Record) -> str:
+    return "train" if record.manifest.verb == "finetune" else record.manifest.verb
+
+
 def _topic(record: Record) -> str:
     """What curves must have in common to be drawn over each other."""
     return str(record.manifest.config.get("environment") or log_of(record).get("fingerprint", ""))
@@ -102,7 +114,7 @@ def _topic(record: Record) -> str:
 def _titles(records: list[Record]) -> list[str]:
     """The task, or the log's name; logs of the same name are told apart by their fingerprints."""
     titles = [str(r.manifest.config.get("environment") or Path(log_of(r).get("path") or "log").stem) for r in records]
-    pairs = [(record.manifest.verb, title) for record, title in zip(records, titles, strict=True)]
+    pairs = [(_section_verb(record), title) for record, title in zip(records, titles, strict=True)]
     return [
         title if pairs.count(pair) == 1 else f"{title} ({_topic(record)[:8]})"
         for title, pair, record in zip(titles, pairs, records, strict=True)
@@ -111,7 +123,10 @@ def _titles(records: list[Record]) -> list[str]:
 
 def _labelled(groups: list[list[Record]]) -> tuple[Group, ...]:
     settings = [_settings(group[0]) for group in groups]
-    labels = [_base_label(group[0], any("guide" in other[0].manifest.data for other in groups)) for group in groups]
+    kinds = [_kind(group[0]) for group in groups]
+    names = [_name(group[0]) for group in groups]
+    name_is_enough = len(set(kinds)) == 1 and "guided" not in kinds
+    labels = names if name_is_enough else [f"{name} {kind}" for name, kind in zip(names, kinds, strict=True)]
     for name in _differing(settings):
         if len(set(labels)) == len(labels):
             break
@@ -125,12 +140,15 @@ def _labelled(groups: list[list[Record]]) -> tuple[Group, ...]:
     return tuple(sorted(labelled, key=lambda group: group.label))
 
 
-def _base_label(record: Record, beside_guided: bool) -> str:
+def _name(record: Record) -> str:
     config = record.manifest.config
-    name = str(config.get("agent") or config.get("method") or record.manifest.verb)
-    if not beside_guided:
-        return name
-    return f"{name} guided" if config.get("guidance") else f"{name} alone"
+    return str(config.get("agent") or config.get("method") or record.manifest.verb)
+
+
+def _kind(record: Record) -> str:
+    if record.manifest.verb == "finetune":
+        return "with actions"
+    return "guided" if record.manifest.config.get("guidance") else "alone"
 
 
 def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:

@@ -30,16 +30,12 @@ _SUMMARY = {
     "train": (
         "Returns are of evaluations, without guide: mean of the seeds ± one standard error. Best is the highest point "
         "of the mean curve, and average the area under it divided by its length. The last column, where there is one, "
-        "says when a guided group's mean first reached the final return of the group that differs in the guide alone."
-    ),
-    "finetune": (
-        "Returns are evaluations of the agent: mean of the seeds ± one standard error. Steps are updates from the log, "
-        "then steps in the task; best is the highest point of the mean curve, average the area under it divided by "
-        "its length."
+        "says when a guided group's mean first reached the final return of the group that differs in the guide alone. "
+        "For agents that began with a log with actions, everything counts from their first step in the task on."
     ),
     "pretrain": "The last measurement: mean of the seeds ± one standard error.",
 }
-_HEADINGS = {"train": "online training", "finetune": "fine-tuning with actions", "pretrain": "pre-training"}
+_HEADINGS = {"train": "online training", "pretrain": "pre-training"}
 _SIGNIFICANT = 5
 
 
@@ -95,9 +91,7 @@ def _cautions(sections: list[Section]) -> list[str]:
         for group in section.groups:
             for record in group.records:
                 if record.result is None:
-                    config = record.manifest.config
-                    steps = tables.shown((config.get("steps") or 0) + (config.get("offline_steps") or 0))
-                    said.append(f"{record.path} is unfinished: shown up to step {record.step:,} of {steps}.")
+                    said.append(f"{record.path} is unfinished: shown up to {record.progress}.")
     alone = [f"{s.title}: {group.label}" for s in sections for group in s.groups if len(group.records) == 1]
     if alone:
         said.append(f"One seed only, so no interval: {'; '.join(alone)}.")

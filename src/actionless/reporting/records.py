@@ -35,6 +35,18 @@ class Record:
     """The last step that was measured."""
     metrics: dict[str, Curve]
 
+    @property
+    def from_log(self) -> int:
+        """How many updates come before the first step in the task: their steps are below 0."""
+        return _from_log(self.manifest)
+
+    @property
+    def progress(self) -> str:
+        """How far a run came that is not finished."""
+        asked = self.manifest.config.get("steps")
+        whole = "?" if asked is None else f"{self.from_log + asked:,}"
+        return f"step {self.from_log + self.step:,} of {whole}"
+
 
 def read_records(paths: Sequence[Path]) -> tuple[list[Record], list[str]]:
     """The runs there, each seed's for a run of several, and what is to be said of those left out."""
@@ -70,12 +82,19 @@ def _read_record(path: Path) -> Record | None:
     if not rows:
         return None
     names = dict.fromkeys(name for row in rows for name in row if name != "step")
-    return Record(path, read_manifest(path), _read_result(path), rows[-1]["step"], {n: _curve(rows, n) for n in names})
+    manifest = read_manifest(path)
+    first = _from_log(manifest)
+    metrics = {name: _curve(rows, name, first) for name in names}
+    return Record(path, manifest, _read_result(path), rows[-1]["step"] - first, metrics)
 
 
-def _curve(rows: list[dict[str, Any]], name: str) -> Curve:
+def _from_log(manifest: Manifest) -> int:
+    return manifest.config.get("offline_steps") or 0
+
+
+def _curve(rows: list[dict[str, Any]], name: str, first: int) -> Curve:
     measured = [row for row in rows if name in row]
-    return Curve(np.array([row["step"] for row in measured]), np.array([float(row[name]) for row in measured]))
+    return Curve(np.array([row["step"] - first for row in measured]), np.array([float(row[name]) for row in measured]))
 
 
 def _read_result(path: Path) -> Result | None:

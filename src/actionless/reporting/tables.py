@@ -9,6 +9,7 @@ import numpy as np
 from actionless.reporting.charts import STEPS
 from actionless.reporting.curves import MeanCurve, mean_curve
 from actionless.reporting.groups import Group, Section, differing, log_of, shown
+from actionless.reporting.records import Curve
 
 _NONE = "–"
 
@@ -33,19 +34,29 @@ class Table:
 
 def summary(section: Section) -> Table:
     """One row for each group: what came out."""
-    return _train_summary(section) if section.verb in ("train", "finetune") else _pretrain_summary(section)
+    return _train_summary(section) if section.verb == "train" else _pretrain_summary(section)
 
 
 def _train_summary(section: Section) -> Table:
     guided = any(group.settings.get("guidance.policy") for group in section.groups)
+    from_log = any(group.from_log for group in section.groups)
     header = ["group", "seeds", "steps", "final return", "best of the mean", "average return (area)"]
+    header += ["return from the log alone"] * from_log + ["steps to the unguided end"] * guided
     rows = []
     for group in section.groups:
-        curve = mean_curve(group.curves("eval/return"))
-        row = [group.label, seeds_of(group), f"{min(record.step for record in group.records):,}"]
+        curve = mean_curve([since_acting(curve) for curve in group.curves("eval/return")])
+        row = [group.label, seeds_of(group), f"{max(0, min(record.step for record in group.records)):,}"]
         row += [_NONE] * 3 if curve is None else [_with_error(curve, -1), _best(curve), number(area(curve))]
+        if from_log:
+            row.append(_NONE if curve is None or curve.steps[0] != 0 else _with_error(curve, 0))
         rows.append([*row, _steps_to_unguided_end(group, section)] if guided else row)
-    return Table([*header, "steps to the unguided end"] if guided else header, rows)
+    return Table(header, rows)
+
+
+def since_acting(curve: Curve) -> Curve:
+    """Without what was measured while the agent learnt from the log alone, but for its end."""
+    acting = curve.steps >= 0
+    return Curve(curve.steps[acting], curve.values[acting])
 
 
 def _pretrain_summary(section: Section) -> Table:
@@ -149,8 +160,8 @@ def runs(sections: Sequence[Section]) -> Table:
     for section in sections:
         for group in section.groups:
             for record in group.records:
-                asked, done = record.manifest.config.get("steps"), record.result
-                state = "finished" if done else f"unfinished: step {record.step:,} of {shown(asked)}"
+                done = record.result
+                state = "finished" if done else f"unfinished: {record.progress}"
                 seconds = f"{done.seconds:,.0f} s" if done else _NONE
                 seed, threads = shown(record.manifest.seed), shown(record.manifest.threads)
                 rows.append([str(record.path), f"{section.title}: {group.label}", seed, state, seconds, threads])
