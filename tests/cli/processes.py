@@ -8,22 +8,12 @@ import time
 from actionless.runs.sinks import read_rows
 
 
-def starter(cache):
-    """Starts processes; compiled programs are shared in `cache`, so that each begins within a second or two."""
-    environment = {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_COMPILATION_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
-    }
-
-    def start(*arguments, **extra):
-        command = [sys.executable, "-m", "actionless", *map(str, arguments)]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**environment, **extra}
-        )
-
-    return start
+def start(*arguments, **environment):
+    """Begin a command."""
+    command = [sys.executable, "-m", "actionless", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
 
 
 def wait_for_rows(run, count, process):

@@ -3,12 +3,10 @@
 import json
 import signal
 
-import numpy as np
 import pytest
 from complaints import complaint
-from processes import assert_same_run, starter, wait_for_rows
-
-from actionless.online.environments import make
+from hopper_log import write_random_log
+from processes import assert_same_run, start, wait_for_rows
 
 OPTIONS = ["--scale=smoke", "--offline-steps=200", "--steps=200", "--batch-size=32"]
 OPTIONS += ["--log-every=20", "--evaluate-every=20", "--episodes=1", "--checkpoint-seconds=0"]
@@ -17,27 +15,10 @@ OPTIONS += ["--log-every=20", "--evaluate-every=20", "--episodes=1", "--checkpoi
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A log of random actions in Hopper."""
-    path, task, rng = tmp_path_factory.mktemp("data") / "hopper.npz", make("Hopper-v5"), np.random.default_rng(0)
-    rows = {name: [] for name in ("states", "actions", "rewards", "next_states", "terminals")}
-    for episode in range(10):
-        state, over = task.reset(episode), False
-        while not over:
-            action = rng.uniform(-1, 1, 3).astype(np.float32)
-            after = task.step(action)
-            over = after.terminated
-            for name, value in zip(rows, (state, action, after.reward, after.state, over), strict=True):
-                rows[name].append(value)
-            state = after.state
-    np.savez(path, **{name: np.array(column) for name, column in rows.items()})
-    return path
+    return write_random_log(tmp_path_factory.mktemp("data") / "hopper.npz", episodes=10)
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    return starter(tmp_path_factory.mktemp("compiled"))
-
-
-def test_killed_in_both_phases_ends_the_same(tmp_path, data, start):
+def test_killed_in_both_phases_ends_the_same(tmp_path, data):
     process = start("finetune", "Hopper-v5", "--data", data, "--out", tmp_path / "undisturbed", *OPTIONS, NPROC="1")
     said, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -58,7 +39,7 @@ def test_killed_in_both_phases_ends_the_same(tmp_path, data, start):
     assert_same_run(run, tmp_path / "undisturbed", 400)
 
 
-def test_seeds(tmp_path, data, start):
+def test_seeds(tmp_path, data):
     run, brief = tmp_path / "run", ["--offline-steps=40", "--steps=40"]
     begin = ["finetune", "Hopper-v5", "--data", data, "--out", run, "--seeds=2", *OPTIONS, *brief]
     process = start(*begin, JAX_PLATFORMS="cpu")

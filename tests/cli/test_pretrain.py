@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from complaints import complaint
-from processes import assert_same_run, starter, wait_for_rows
+from processes import assert_same_run, start, wait_for_rows
 
 from actionless import cli
 from actionless.runs.checkpoints import Checkpoints
@@ -36,12 +36,7 @@ def log_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    return starter(tmp_path_factory.mktemp("compiled"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, log_file, start):
+def undisturbed(tmp_path_factory, log_file):
     """On one thread, as each of several seeds runs."""
     run = tmp_path_factory.mktemp("undisturbed") / "run"
     process = start("pretrain", log_file, "--out", run, *OPTIONS, NPROC="1")
@@ -59,7 +54,7 @@ def test_the_end_says_where_the_policy_is_and_what_it_is_worth(undisturbed):
     assert said.count("\n") == 1
 
 
-def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_file, start, undisturbed):
+def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_file, undisturbed):
     run, moments = tmp_path / "run", random.Random(0)
     begin = ["pretrain", log_file, "--out", run, *OPTIONS]
     for rows, stop, code in ((2, signal.SIGKILL, -9), (50, signal.SIGINT, 130)):
@@ -81,7 +76,7 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_fi
     assert_same_run(run, undisturbed[0], STEPS)
 
 
-def test_killed_on_two_threads_ends_the_same(tmp_path, log_file, start):
+def test_killed_on_two_threads_ends_the_same(tmp_path, log_file):
     """With matrix products large enough to be shared between the threads."""
     sizes = ["--method=bc-delta", "--steps=200", "--hidden=256,256", "--batch-size=256", "--log-every=20"]
     options = [*OPTIONS[:1], *sizes, "--evaluate-every=20", "--checkpoint-seconds=0"]
@@ -99,7 +94,7 @@ def test_killed_on_two_threads_ends_the_same(tmp_path, log_file, start):
     assert_same_run(tmp_path / "killed", tmp_path / "undisturbed", 200)
 
 
-def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log_file, start, undisturbed):
+def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log_file, undisturbed):
     run = tmp_path / "run"
     process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")
     wait_for_rows(run / "seed-1", 2, process)
@@ -124,7 +119,7 @@ def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log
     ]
 
 
-def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, start, undisturbed):
+def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, undisturbed):
     """However the parent ends: no process is left behind that would hold the run or write into the next one."""
     run = tmp_path / "run"
     process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")

@@ -5,13 +5,12 @@ import random
 import signal
 import time
 
-import numpy as np
 import pytest
 from complaints import complaint
-from processes import assert_same_run, starter, wait_for_rows
+from hopper_log import write_random_log
+from processes import assert_same_run, start, wait_for_rows
 
 from actionless import cli
-from actionless.online.environments import make
 
 STEPS = 400
 OPTIONS = ["--scale=smoke", "--warm-up=100", "--log-every=20", "--episodes=1", "--checkpoint-seconds=0"]
@@ -19,31 +18,17 @@ OPTIONS += ["--evaluate-every=20", "--batch-size=32"]
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    return starter(tmp_path_factory.mktemp("compiled"))
-
-
-@pytest.fixture(scope="module")
 def policy(tmp_path_factory):
     """The run of a state policy for Hopper, from a log of random actions."""
-    folder, task, rng = tmp_path_factory.mktemp("policy"), make("Hopper-v5"), np.random.default_rng(0)
-    rows = {name: [] for name in ("states", "next_states", "rewards", "terminals", "timeouts")}
-    for episode in range(20):
-        state, over = task.reset(episode), False
-        while not over:
-            after = task.step(rng.uniform(-1, 1, 3).astype(np.float32))
-            over = after.terminated
-            for name, value in zip(rows, (state, after.state, after.reward, over, False), strict=True):
-                rows[name].append(value)
-            state = after.state
-    np.savez(folder / "hopper.npz", **{name: np.array(column) for name, column in rows.items()})
+    folder = tmp_path_factory.mktemp("policy")
+    write_random_log(folder / "hopper.npz", episodes=20)
     pretrain = ["pretrain", folder / "hopper.npz", "--out", folder / "run", "--scale=smoke", "--steps=30"]
     assert cli.run([str(word) for word in pretrain]) == 0
     return folder / "run"
 
 
 @pytest.mark.parametrize(("task", "agent"), [("Hopper-v5", "td3"), ("dmc:cheetah-run", "decqn")])
-def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, start, policy, task, agent):
+def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, policy, task, agent):
     options = [f"--agent={agent}", f"--steps={STEPS}", *OPTIONS]
     options += ["--guide", policy] if agent == "td3" else []
     process = start("train", task, "--out", tmp_path / "undisturbed", *options, NPROC="1")
@@ -70,7 +55,7 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, start,
     assert_same_run(run, tmp_path / "undisturbed", STEPS)
 
 
-def test_seeds(tmp_path, start):
+def test_seeds(tmp_path):
     run = tmp_path / "run"
     process = start("train", "Hopper-v5", "--out", run, "--seeds=2", "--steps=120", *OPTIONS, JAX_PLATFORMS="cpu")
     said, errors = process.communicate()
