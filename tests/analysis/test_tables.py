@@ -1,26 +1,16 @@
 """The script of the paper's tables, on figures made up here: the runs it is for take hours."""
 
 import csv
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-_FOLDER = Path(__file__).parents[2] / "experiments" / "tables"
+from experiment import table_of
 
 
 @pytest.fixture
 def script(monkeypatch):
-    """table.py, beside which it finds run.py; other experiments have a run.py as well."""
-    monkeypatch.syspath_prepend(str(_FOLDER))
-    monkeypatch.delitem(sys.modules, "run", raising=False)
-    spec = importlib.util.spec_from_file_location("table", _FOLDER / "table.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("run", None)
+    with table_of("tables", monkeypatch) as module:
+        yield module
 
 
 def figures(score, grade="imitates", error=1.0, skill=0.5):

@@ -1,0 +1,21 @@
+"""The scripts in experiments/, which are no package."""
+
+import contextlib
+import importlib.util
+import sys
+from pathlib import Path
+
+_EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+
+
+@contextlib.contextmanager
+def table_of(name, monkeypatch):
+    """An experiment's table.py, beside which it finds run.py; other experiments have a run.py as well."""
+    folder = _EXPERIMENTS / name
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "run", raising=False)
+    spec = importlib.util.spec_from_file_location("table", folder / "table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("run", None)

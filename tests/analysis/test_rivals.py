@@ -1,0 +1,69 @@
+"""The script that compares the rivals, on runs made up here: those it is for take hours."""
+
+import csv
+import json
+import sys
+
+import pytest
+from experiment import table_of
+
+
+@pytest.fixture
+def script(monkeypatch):
+    with table_of("rivals", monkeypatch) as module:
+        yield module
+
+
+def write(run, config, returns, seconds):
+    """A finished run with an evaluation every 10 steps, and the time that it had taken by each."""
+    run.mkdir(parents=True)
+    steps = range(10, 10 * len(returns) + 1, 10)
+    rows = [{"step": step, "eval/return": value} for step, value in zip(steps, returns, strict=True)]
+    times = [{"step": step, "seconds": seconds * step} for step in steps]
+    for name, lines in (("metrics", rows), ("timing", times)):
+        (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / "run.json").write_text(json.dumps({"config": config}))
+    (run / "result.json").write_text("{}")
+
+
+def test_what_is_there_is_laid_out_and_what_is_missing_is_named(script, tmp_path, monkeypatch, capsys):
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    log = "walker2d_medium-v2"
+    write(runs / f"oso-decqn-{log}", {"steps": 20}, [0.0, 0.0], seconds=6.0)
+    guided, alone = runs / f"td3-guided-by-oso-decqn-{log}-0", runs / "td3-alone-0"
+    write(guided, {"steps": 40}, [100.0, 200.0, 300.0, 400.0], seconds=1.0)
+    write(alone, {"steps": 40}, [10.0, 20.0, 30.0, 40.0], seconds=1.0)
+    for seed, more in ((0, 0.0), (1, 100.0)):
+        returns = [1.0, 2296.0 + more, 1000.0 + more, 2000.0 + more, 3000.0 + more, 4000.0 + more]
+        write(runs / f"iql-{log}-{seed}", {"steps": 40, "offline_steps": 20}, returns, seconds=3.0)
+    offline = {"steps": 0, "offline_steps": 20}
+    write(runs / "offline-awac-hopper_medium-v2-0", offline, [1.0, 1607.0], seconds=3.0)
+    monkeypatch.setattr(sys, "argv", ["table.py", str(runs), "--out", str(out)])
+    script.main()
+    said = capsys.readouterr().out
+
+    lines = [line.strip("| ").split(" | ") for line in said.splitlines()]
+    (of_guided,) = [line for line in lines if line[0] == "TD3 guided by OSO-DecQN"]
+    # The log is read by pre-training alone, whose 20 updates took 120 s; D4RL's Walker2d scores 4,592 as 100.
+    assert of_guided == ["TD3 guided by OSO-DecQN", "medium", "no", "20", "2.0 min", "–", "250", "300 (6)"]
+    (of_td3,) = [line for line in lines if line[0] == "TD3"]
+    assert of_td3[1:5] == ["–", "no", "–", "–"]
+    (of_iql,) = [line for line in lines if line[0] == "IQL"]
+    assert of_iql == [
+        *("IQL", "medium", "yes", "20", "1.0 min"),
+        *("2,296 (50), 2,396 (52)", "2,500, 2,600", "3,000 (65), 3,100 (67)"),
+    ]
+    offline_lines = [line for line in lines if line[0] in ("walker2d_medium-v2", "hopper_medium-v2")]
+    assert [line[:4] for line in offline_lines] == [
+        [log, "IQL", "20", "50.0, 52.2"],
+        ["hopper_medium-v2", "AWAC", "20", "50.0"],
+    ]
+    missing = said.splitlines()[-1]
+    assert "cal-ql-walker2d_medium-v2-0" in missing and "td3-alone-1" in missing and "td3-alone-0" not in missing
+
+    with (out / "runs.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 4
+    with (out / "curves.csv").open() as file:
+        points = [point for point in csv.DictReader(file) if point["method"] == "iql" and point["seed"] == "1"]
+    assert [(point["step"], point["return"]) for point in points][:2] == [("10", "1100.0"), ("20", "2100.0")]
+    assert "<svg" in (out / "curves.svg").read_text()
