@@ -1,9 +1,11 @@
 """AWAC from a labelled log once more, in PyTorch, sharing no code with ours.
 
-    python experiments/rivals/peer_awac.py walker2d_medium-v2.hdf5 Walker2d-v5 --seed 0 --mean plain --out peer.csv
+    python experiments/rivals/peer_awac.py walker2d_medium-v2.hdf5 Walker2d-v5 --seed 0 --out peer_awac.csv
 
-Needs torch, h5py and gymnasium[mujoco]. The settings are those of `finetune --method awac`; `--mean plain` leaves the
-policy's mean without limits, as some published versions do, and clips the action instead.
+Needs an environment of its own: pip install torch==2.13.0 h5py 'gymnasium[mujoco]' 'mujoco>=3.17,<4'
+
+The settings are those of `actionless finetune --method awac`. Writes a row for every 5,000 updates: the critics' mean
+loss since the row before, and the mean return of ten episodes of the policy's mean.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import torch
 from torch import nn
 
 BATCH, DISCOUNT, RATE, TARGET_RATE, INVERSE_TEMPERATURE, MOST_WEIGHT = 256, 0.99, 3e-4, 5e-3, 3.0, 100.0
-EPISODES = 10
+EVERY, EPISODES = 5_000, 10
 
 
 def network(inputs: int, outputs: int) -> nn.Sequential:
@@ -31,8 +33,7 @@ def network(inputs: int, outputs: int) -> nn.Sequential:
 class Awac:
     """Policy, two critics and their targets."""
 
-    def __init__(self, state_dim: int, action_dim: int, squashed: bool):
-        self.squashed = squashed
+    def __init__(self, state_dim: int, action_dim: int):
         self.policy, self.log_std = network(state_dim, action_dim), nn.Parameter(torch.zeros(action_dim))
         self.critics, self.targets = (
             nn.ModuleList(network(state_dim + action_dim, 1) for _ in range(2)) for _ in range(2)
@@ -43,12 +44,11 @@ class Awac:
 
     def distribution(self, states: torch.Tensor) -> torch.distributions.Normal:
         """Of actions."""
-        mean = self.policy(states)
-        return torch.distributions.Normal(torch.tanh(mean) if self.squashed else mean, self.log_std.clamp(-5, 2).exp())
+        return torch.distributions.Normal(torch.tanh(self.policy(states)), self.log_std.clamp(-5, 2).exp())
 
     def act(self, states: torch.Tensor) -> torch.Tensor:
         """The likeliest actions."""
-        return self.distribution(states).mean.clamp(-1, 1)
+        return self.distribution(states).mean
 
     def smallest(self, critics: nn.ModuleList, states: torch.Tensor, actions: torch.Tensor | None) -> torch.Tensor:
         """The least Q of the actions, or of some that the policy draws."""
@@ -85,9 +85,7 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("task")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--mean", choices=("squashed", "plain"), default="squashed")
     parser.add_argument("--updates", type=int, default=25_000)
-    parser.add_argument("--every", type=int, default=5_000)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -99,7 +97,7 @@ def main() -> None:
     centre, spread = states.mean(axis=0), states.std(axis=0)
     rows = [(states - centre) / spread, actions, rewards, (next_states - centre) / spread, terminals]
     rows = [torch.from_numpy(column) for column in rows]
-    agent = Awac(states.shape[1], actions.shape[1], asked.mean == "squashed")
+    agent = Awac(states.shape[1], actions.shape[1])
     task = gymnasium.make(asked.task)
 
     def play(seed: int) -> float:
@@ -119,7 +117,7 @@ def main() -> None:
         for update in range(1, asked.updates + 1):
             chosen = torch.from_numpy(rng.integers(0, len(states), BATCH))
             losses.append(agent.update(*(column[chosen] for column in rows)))
-            if update % asked.every == 0:
+            if update % EVERY == 0:
                 returned = np.mean([play(1000 + episode) for episode in range(EPISODES)])
                 writer.writerow((update, round(float(np.mean(losses)), 2), round(float(returned), 1)))
                 file.flush()
