@@ -21,9 +21,10 @@ LOGS = ("walker2d_medium-v2", "walker2d_medium_replay-v2")
 SEEDS = (0, 1)
 GUIDES = {"oso-decqn": "td3", "afdt": "sac"}
 """Methods of pre-training without actions, and the agent that each guides."""
-LABELLED = ("iql", "awac", "o3f", "cal-ql")
+LABELLED = ("iql", "awac", "cal-ql", "o3f")
+OFFLINE_METHODS = ("iql", "awac")
 OFFLINE = {"hopper_medium-v2": "Hopper-v5", "halfcheetah_medium-v2": "HalfCheetah-v5"}
-"""More logs with published scores of IQL and AWAC, which learn from these offline alone."""
+"""More logs with published scores of these two, which learn from them offline alone."""
 
 
 class Piece(NamedTuple):
@@ -35,27 +36,30 @@ class Piece(NamedTuple):
 
 
 def pieces(logs: Path, runs: Path) -> Iterator[Piece]:
-    """Everything, one seed after the other: what the paper is about first."""
+    """Everything: what the paper is about first, and what takes longest last."""
     for method in GUIDES:
         for log in LOGS:
             yield Piece(f"{method}-{log}", ("pretrain", str(logs / f"{log}.hdf5"), "--method", method))
     for seed in SEEDS:
-        yield Piece(f"td3-alone-{seed}", ("train", TASK, "--seed", str(seed)))
         for method, agent in GUIDES.items():
+            yield Piece(f"{agent}-alone-{seed}", ("train", TASK, "--agent", agent, "--seed", str(seed)))
             for log in LOGS:
                 guide = f"{method}-{log}"
                 begin = ("train", TASK, "--agent", agent, "--guide", str(runs / guide), "--seed", str(seed))
                 yield Piece(f"{agent}-guided-by-{guide}-{seed}", begin, (guide,))
-        for method in LABELLED:
+    for method in LABELLED:
+        for seed in SEEDS:
             for log in LOGS:
-                begin = ("finetune", TASK, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--seed", str(seed))
-                yield Piece(f"{method}-{log}-{seed}", begin)
-        for method in ("iql", "awac"):
-            for log, task in OFFLINE.items():
-                begin = ("finetune", task, "--data", str(logs / f"{log}.hdf5"), "--method", method, "--steps", "0")
-                yield Piece(f"offline-{method}-{log}-{seed}", (*begin, "--seed", str(seed)))
-    for seed in SEEDS:
-        yield Piece(f"sac-alone-{seed}", ("train", TASK, "--agent", "sac", "--seed", str(seed)))
+                yield Piece(f"{method}-{log}-{seed}", labelled(TASK, logs / log, method, seed))
+            if method in OFFLINE_METHODS:
+                for log, task in OFFLINE.items():
+                    begin = (*labelled(task, logs / log, method, seed), "--steps", "0")
+                    yield Piece(f"offline-{method}-{log}-{seed}", begin)
+
+
+def labelled(task: str, log: Path, method: str, seed: int) -> tuple[str, ...]:
+    """Fine-tuning from a log."""
+    return ("finetune", task, "--data", f"{log}.hdf5", "--method", method, "--seed", str(seed))
 
 
 def work(piece: Piece, runs: Path, before: list[Future[None]]) -> None:

@@ -63,6 +63,13 @@ class Run(NamedTuple):
     seconds: float
 
     @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and returns, from what the log alone taught on."""
+        if self.offline_return is None:
+            return self.steps, self.returns
+        return np.append(0, self.steps), np.append(self.offline_return, self.returns)
+
+    @property
     def mean(self) -> float:
         """Over the run in the task."""
         return float(self.returns.mean())
@@ -118,7 +125,10 @@ def time_at(run: Path, step: int) -> float:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """One line per way and log, with each seed's figures: two are too few for an interval."""
+    """One line per way and log, with each seed's figures: two are too few for an interval.
+
+    The time is that of the quicker seed: nothing but other work on the machine makes one slower.
+    """
     reference = reference_scores(TASK)
     assert reference is not None
     lines = [
@@ -142,7 +152,7 @@ def table(runs: Sequence[Run]) -> str:
                 "–" if log is None else log.removeprefix("walker2d_").removesuffix("-v2").replace("_", "-"),
                 "yes" if way in LABELLED else "no",
                 f"{first.updates:,}" if first.updates else "–",
-                f"{np.mean([run.seconds for run in group]) / 60:.1f} min" if first.updates else "–",
+                f"{min(run.seconds for run in group) / 60:.1f} min" if first.updates else "–",
                 scored(before) or "–",
                 ", ".join(f"{run.mean:,.0f}" for run in group),
                 scored([run.end for run in group]),
@@ -172,24 +182,29 @@ def offline_table(folder: Path) -> str:
 
 
 def draw(runs: Sequence[Run], out: Path) -> None:
-    """A panel for each log: seeds thin, their mean thick."""
+    """A column for each log; above all methods, below those that know no actions. Seeds thin, their mean thick."""
     mpl.rcParams["svg.hashsalt"] = "actionless"
-    figure, axes = plt.subplots(1, len(LOGS), figsize=(11, 4.4), sharey=True)
-    for axis, log in zip(axes, LOGS, strict=True):
-        for way, title in TITLES.items():
-            group = [run for run in runs if run.way == way and run.log in (None, log)]
-            for run in group:
-                axis.plot(run.steps / 1000, run.returns, color=COLOURS[way], alpha=0.3, linewidth=0.8)
-            if group:
-                mean = np.mean([run.returns for run in group], axis=0)
-                axis.plot(group[0].steps / 1000, mean, color=COLOURS[way], linewidth=2, label=title)
-        axis.set_title(log.replace("_", "-"), fontsize=10)
+    without = [run for run in runs if run.way not in LABELLED]
+    figure, axes = plt.subplots(2, len(LOGS), figsize=(11, 7), sharex=True, sharey="row")
+    for row, shown in zip(axes, (runs, without), strict=True):
+        for axis, log in zip(row, LOGS, strict=True):
+            for way, title in TITLES.items():
+                curves = [run.curve for run in shown if run.way == way and run.log in (None, log)]
+                for steps, returns in curves:
+                    axis.plot(steps / 1000, returns, color=COLOURS[way], alpha=0.35, linewidth=0.8)
+                if curves:
+                    mean = np.mean([returns for _, returns in curves], axis=0)
+                    axis.plot(curves[0][0] / 1000, mean, color=COLOURS[way], linewidth=2, label=title)
+            axis.spines[["top", "right"]].set_visible(False)
+        row[0].set_ylabel(f"return in {TASK}, the agent alone")
+    for axis, log in zip(axes[0], LOGS, strict=True):
+        axis.set_title(f"{log.replace('_', '-')}: all methods", fontsize=10)
+    for axis in axes[1]:
+        axis.set_title("those that know no actions", fontsize=10)
         axis.set_xlabel("steps in the task (thousands)")
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(f"return in {TASK}, the agent alone")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=8)
-    figure.tight_layout(rect=(0, 0.12, 1, 1))
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(out / "curves.svg", metadata={"Date": None})
 
 
