@@ -127,7 +127,7 @@ def time_at(run: Path, step: int) -> float:
 def table(runs: Sequence[Run]) -> str:
     """One line per way and log, with each seed's figures: two are too few for an interval.
 
-    The time is that of the quicker seed: nothing but other work on the machine makes one slower.
+    The time is that of the quicker seed: the other may have waited for other work on the machine.
     """
     reference = reference_scores(TASK)
     assert reference is not None
