@@ -44,7 +44,7 @@ class ReadOptions:
     episode_length: int | None = None
     """Time limit of the task, for old D4RL files that do not mark where it was reached."""
     with_actions: bool = False
-    """Read the actions too. State policies are trained without."""
+    """Read the actions too. State policies are trained without; `finetune` reads them in any case."""
     memory_limit_gb: float | None = None
     """Above this size a log is memory-mapped from a cache on disk; half of the free memory if not given."""
 
