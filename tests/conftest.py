@@ -19,6 +19,8 @@ from jaxtyping import install_import_hook
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# XLA's own generator, as in training: it compiles in a quarter of the time of JAX's default.
+jax.config.update("jax_default_prng_impl", "rbg")
 
 # Before anything imports actionless: every annotated shape and type is checked at run time.
 install_import_hook("actionless", "beartype.beartype")

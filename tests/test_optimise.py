@@ -42,10 +42,10 @@ def test_clipping_warming_up_and_decaying_is_that_of_optax():
         optax.adamw(lambda count: 0.01 * jnp.minimum((count + 1.0) / 4.0, 1.0), weight_decay=0.1),
     )
     with jax.numpy_dtype_promotion("standard"):
-        state = reference.init(theirs)
+        state, next_update = reference.init(theirs), jax.jit(reference.update)
         for gradient in gradients:
             parameters, ours = ours.step(parameters, clipped(gradient, 2.0))
-            update, state = reference.update(gradient, state, theirs)
+            update, state = next_update(gradient, state, theirs)
             theirs = theirs + update
     np.testing.assert_allclose(parameters, theirs, rtol=1e-5)
 

@@ -81,7 +81,7 @@ def test_plain_values_keep_their_type():
         (1, jnp.zeros(3), "is no array"),
         (1, 2.0, "holds 1, not a float"),
         (jnp.zeros(3), 2.0, "holds None, not a float"),
-        (jax.random.key(0, impl="rbg"), jax.random.key(0), "no threefry2x32 key"),
+        (jax.random.key(0, impl="rbg"), jax.random.key(0, impl="threefry2x32"), "no threefry2x32 key"),
         (np.random.default_rng(0), np.random.Generator(np.random.Philox(0)), "generator PCG64, not Philox"),
     ],
 )

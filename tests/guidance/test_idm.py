@@ -12,7 +12,7 @@ SPECS = pytest.mark.parametrize("spec", [CONTINUOUS, FACTORISED], ids=["continuo
 
 
 def create(spec, config=CONFIG, seed=0):
-    return InverseDynamics.create(spec, config, jax.random.key(seed, impl="rbg"))
+    return InverseDynamics.create(spec, config, jax.random.key(seed))
 
 
 def fitted(idm, batch, updates):

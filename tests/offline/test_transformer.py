@@ -13,7 +13,7 @@ DIM, STEPS = 2, 4
 
 @pytest.fixture(scope="module")
 def network():
-    return PlanNetwork.create(DIM, longest=9, width=8, blocks=2, key=jax.random.key(0))
+    return eqx.filter_jit(PlanNetwork.create(DIM, longest=9, width=8, blocks=2, key=jax.random.key(0)))
 
 
 def episode(seed=0, last=7):

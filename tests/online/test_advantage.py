@@ -2,7 +2,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toy_agents import draw_key, random_batch
+from toy_agents import random_batch
 
 from actionless.online.advantage import GaussianPolicy, advantage_weights, regression_loss
 from actionless.online.agent import Spec
@@ -18,7 +18,7 @@ def test_weights_and_their_cap_by_hand():
 
 
 def test_the_density_is_that_of_a_gaussian_around_the_squashed_mean():
-    policy = GaussianPolicy.create(SPEC, (4,), draw_key(0))
+    policy = GaussianPolicy.create(SPEC, (4,), jax.random.key(0))
     policy = eqx.tree_at(lambda p: p.log_std, policy, jnp.log(jnp.array([0.5, 2.0])))
     distance = np.asarray(BATCH.actions - policy.mean(BATCH.states), np.float64) / [0.5, 2.0]
     expected = (-0.5 * distance**2 - np.log([0.5, 2.0]) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
@@ -26,17 +26,17 @@ def test_the_density_is_that_of_a_gaussian_around_the_squashed_mean():
 
 
 def test_draws_have_its_mean_and_spread_within_the_limits():
-    policy = GaussianPolicy.create(SPEC, (4,), draw_key(0))
+    policy = GaussianPolicy.create(SPEC, (4,), jax.random.key(0))
     narrow = eqx.tree_at(lambda p: p.log_std, policy, jnp.full(2, jnp.log(0.05)))
     states = jnp.broadcast_to(BATCH.states[:1], (4000, 3))
-    draws = np.asarray(narrow.sample(states, draw_key(1)))
+    draws = np.asarray(narrow.sample(states, jax.random.key(1)))
     np.testing.assert_allclose(draws.mean(axis=0), narrow.mean(states)[0], atol=5e-3)
     np.testing.assert_allclose(draws.std(axis=0), 0.05, rtol=0.1)
-    assert np.abs(policy.sample(states, draw_key(1))).max() == 1
+    assert np.abs(policy.sample(states, jax.random.key(1))).max() == 1
 
 
 def test_what_weighs_nothing_is_not_imitated():
-    policy = GaussianPolicy.create(SPEC, (4,), draw_key(0))
+    policy = GaussianPolicy.create(SPEC, (4,), jax.random.key(0))
     weights = jnp.zeros(32).at[3].set(2.0)
     alone = jax.tree.map(lambda rows: rows[3:4], BATCH)
     loss = regression_loss(policy, BATCH, weights)

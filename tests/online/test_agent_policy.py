@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
-from toy_agents import CONFIGS, draw_key
+from toy_agents import CONFIGS
 
 import actionless
 from actionless.discretise import Discretiser, Normaliser
@@ -29,7 +29,7 @@ class Named(gymnasium.Env):
 def policy_of(name, action_space=None):
     space = spaces.Box(np.float32([-2, 0]), np.float32([2, 1])) if action_space is None else action_space
     environment = Environment("named", Named(space), bins=4 if name == "decqn" else None)
-    agent = create_agent(environment.spec, CONFIGS[name], draw_key(0))
+    agent = create_agent(environment.spec, CONFIGS[name], jax.random.key(0))
     # SAC under a guide that pays is SAC still: its config tells.
     called = name.removeprefix("guided ")
     return AgentPolicy.of(agent, agent.exploration(), called, CONFIGS[name], environment, {"seed": 0}), environment
@@ -78,7 +78,7 @@ def test_states_of_another_shape(shape):
 
 def test_a_state_policy_given_by_mistake(tmp_path):
     bins = Discretiser(Normaliser(np.zeros(2), np.ones(2)), np.tile([-0.1, 0.1], (2, 1)), np.tile([-1.0, 0, 1], (2, 1)))
-    model = PolicyModel(Ensemble.create(1, (2, 6), draw_key(0)), bins, "utilities", 1.0)
+    model = PolicyModel(Ensemble.create(1, (2, 6), jax.random.key(0)), bins, "utilities", 1.0)
     StatePolicy(model, "oso-decqn", ("x", "y")).save(tmp_path)
     with pytest.raises(
         ActionlessError, match="holds a policy of oso-decqn, no agent: give a run of `actionless train`"

@@ -1,5 +1,5 @@
+import jax
 import pytest
-from toy_agents import draw_key
 
 from actionless.errors import ActionlessError
 from actionless.online.agent import Spec
@@ -41,7 +41,7 @@ def test_the_paper_scale_is_the_papers():
 
 @pytest.mark.parametrize("name, bins, kind", [("td3", None, Td3), ("sac", None, Sac), ("decqn", 3, Decqn)])
 def test_a_config_knows_its_agent(name, bins, kind):
-    agent = create_agent(Spec(2, 1, bins), preset(name, SCALES["smoke"]), draw_key(0))
+    agent = create_agent(Spec(2, 1, bins), preset(name, SCALES["smoke"]), jax.random.key(0))
     assert isinstance(agent, kind)
     assert agent.config.hidden == (32, 32)
 
@@ -49,4 +49,4 @@ def test_a_config_knows_its_agent(name, bins, kind):
 @pytest.mark.parametrize("name", ["td3", "sac"])
 def test_continuous_agents_refuse_bins(name):
     with pytest.raises(ActionlessError, match="come in 3 bins: take the agent decqn"):
-        create_agent(Spec(2, 1, 3), preset(name, SCALES["smoke"]), draw_key(0))
+        create_agent(Spec(2, 1, 3), preset(name, SCALES["smoke"]), jax.random.key(0))

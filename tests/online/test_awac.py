@@ -2,7 +2,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, SPECS, draw_key, member, random_batch
+from toy_agents import CONFIGS, SPECS, member, random_batch
 
 from actionless.online.awac import Awac
 
@@ -12,8 +12,8 @@ SPEC, CONFIG, BATCH = SPECS["awac"], CONFIGS["awac"], random_batch(SPECS["awac"]
 @pytest.fixture(scope="module")
 def agent():
     # Target critics that differ from the critics, so that mistaking one for the other shows.
-    other = Awac.create(SPEC, CONFIG, draw_key(1))
-    return eqx.tree_at(lambda a: a.target_critics, Awac.create(SPEC, CONFIG, draw_key(0)), other.target_critics)
+    other = Awac.create(SPEC, CONFIG, jax.random.key(1))
+    return eqx.tree_at(lambda a: a.target_critics, Awac.create(SPEC, CONFIG, jax.random.key(0)), other.target_critics)
 
 
 def drawn(agent, states, key):
@@ -28,21 +28,21 @@ def lesser(critics, states, actions):
 
 
 def test_the_critics_target_is_the_lesser_target_critic_of_the_policys_own_action(agent):
-    key, states = draw_key(4), np.asarray(BATCH.next_states, np.float64)
+    key, states = jax.random.key(4), np.asarray(BATCH.next_states, np.float64)
     value = lesser(agent.target_critics, states, drawn(agent, states, key))
     expected = np.asarray(BATCH.rewards) + np.asarray(BATCH.discounts) * value
     np.testing.assert_allclose(agent.td_target(BATCH, key), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_advantage_is_over_the_policys_own_action(agent):
-    key, states = draw_key(5), np.asarray(BATCH.states, np.float64)
+    key, states = jax.random.key(5), np.asarray(BATCH.states, np.float64)
     own = lesser(agent.critics, states, drawn(agent, states, key))
     expected = lesser(agent.critics, states, np.asarray(BATCH.actions, np.float64)) - own
     np.testing.assert_allclose(agent.advantages(agent.critics, BATCH, key), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_are_those_of_the_critics_after_their_step(agent):
-    key = draw_key(6)
+    key = jax.random.key(6)
     after, metrics = eqx.filter_jit(agent.update)(BATCH, key)
     advantages = np.asarray(agent.advantages(after.critics, BATCH, jax.random.split(key)[1]), np.float64)
     np.testing.assert_allclose(metrics["weight_mean"], np.minimum(np.exp(3 * advantages), 100).mean(), rtol=1e-4)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, SPECS, draw_key, member, random_batch
+from toy_agents import CONFIGS, SPECS, member, random_batch
 
 from actionless.online.cal_ql import CalQl, soft_maximum
 from actionless.online.replay import UNKNOWN
@@ -17,9 +17,9 @@ SPEC, CONFIG, BATCH = SPECS["cal-ql"], CONFIGS["cal-ql"], random_batch(SPECS["ca
 @pytest.fixture(scope="module")
 def agent():
     # Target critics that differ from the critics, so that mistaking one for the other shows.
-    other = CalQl.create(SPEC, CONFIG, draw_key(1))
+    other = CalQl.create(SPEC, CONFIG, jax.random.key(1))
     return eqx.tree_at(
-        lambda a: a.sac.target_critics, CalQl.create(SPEC, CONFIG, draw_key(0)), other.sac.target_critics
+        lambda a: a.sac.target_critics, CalQl.create(SPEC, CONFIG, jax.random.key(0)), other.sac.target_critics
     )
 
 
@@ -38,8 +38,8 @@ def test_the_soft_maximum_by_hand():
 def test_it_does_not_depend_on_where_actions_are_drawn_from():
     # With the correction, even draws and those of a tanh-Gaussian both estimate log(N ∫ e^a da) over [-1, 1].
     count = 200_000
-    even = jax.random.uniform(draw_key(0), (count,), minval=-1.0, maxval=1.0)
-    u = np.asarray(jax.random.normal(draw_key(1), (count,)), np.float64)
+    even = jax.random.uniform(jax.random.key(0), (count,), minval=-1.0, maxval=1.0)
+    u = np.asarray(jax.random.normal(jax.random.key(1), (count,)), np.float64)
     normal = -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
     density = jnp.asarray(normal - np.log(1 - np.tanh(u) ** 2), jnp.float32)
     expected = np.log(count * (np.e - 1 / np.e))
@@ -52,7 +52,7 @@ def test_it_does_not_depend_on_where_actions_are_drawn_from():
 
 
 def test_the_target_has_no_entropy(agent):
-    key, states = draw_key(4), np.asarray(BATCH.next_states, np.float64)
+    key, states = jax.random.key(4), np.asarray(BATCH.next_states, np.float64)
     actions = np.asarray(sample(agent.sac.actor, BATCH.next_states, key)[0], np.float64)
     expected = np.asarray(BATCH.rewards) + np.asarray(BATCH.discounts) * lesser(
         agent.sac.target_critics, states, actions
@@ -61,7 +61,7 @@ def test_the_target_has_no_entropy(agent):
 
 
 def test_the_penalty_has_three_sources_of_which_the_policys_two_are_bounded(agent):
-    key = draw_key(5)
+    key = jax.random.key(5)
     keys = jax.random.split(key, 3)
     states, later = (jnp.repeat(rows, 10, axis=0) for rows in (BATCH.states, BATCH.next_states))
     anywhere = jax.random.uniform(keys[0], (320, 2), minval=-1.0, maxval=1.0)
@@ -89,11 +89,13 @@ def test_the_penalty_has_three_sources_of_which_the_policys_two_are_bounded(agen
 def test_what_is_below_the_bound_is_not_pushed_further(agent):
     """Far below what was earned, values feel the data's own part alone; where that is not known, the whole of it."""
 
+    slope_and_share = eqx.filter_jit(eqx.filter_grad(agent.penalty, has_aux=True))
+
     def bounded_and_slope(returns):
         batch = dataclasses.replace(BATCH, returns=jnp.full(32, returns))
-        gradient = eqx.filter_grad(lambda critics: agent.penalty(critics, batch, draw_key(6))[0])(agent.sac.critics)
+        gradient, share = slope_and_share(agent.sac.critics, batch, jax.random.key(6))
         # The last bias moves all values of a critic alike: holding down and lifting cancel, where nothing is bound.
-        return agent.penalty(agent.sac.critics, batch, draw_key(6))[1], gradient.networks.biases[-1].ravel()
+        return share, gradient.networks.biases[-1].ravel()
 
     share, slope = bounded_and_slope(1000.0)
     assert share == 1
@@ -104,7 +106,7 @@ def test_what_is_below_the_bound_is_not_pushed_further(agent):
 
 
 def test_the_policy_is_slower_than_the_critics():
-    sac = CalQl.create(SPEC, dataclasses.replace(CONFIG, policy_learning_rate=1e-5), draw_key(0)).sac
+    sac = CalQl.create(SPEC, dataclasses.replace(CONFIG, policy_learning_rate=1e-5), jax.random.key(0)).sac
     rates = [sac.critic_optimiser, sac.actor_optimiser, sac.temperature_optimiser]
     assert [optimiser.learning_rate for optimiser in rates] == [1e-2, 1e-5, 1e-5]
 
@@ -112,10 +114,11 @@ def test_the_policy_is_slower_than_the_critics():
 def test_the_penalty_of_every_other_transition(agent):
     """That of a batch of these alone; the error against the target is of all."""
     sparing = CalQl(agent.sac, SPEC, dataclasses.replace(CONFIG, penalty_every=2))
-    target, key = jnp.zeros(len(BATCH.rewards)), draw_key(5)
-    _, metrics = sparing.loss(agent.sac.critics, BATCH, target, key)
-    _, whole = agent.loss(agent.sac.critics, BATCH, target, key)
+    target, key = jnp.zeros(len(BATCH.rewards)), jax.random.key(5)
+    _, metrics = eqx.filter_jit(sparing.loss)(agent.sac.critics, BATCH, target, key)
+    _, whole = eqx.filter_jit(agent.loss)(agent.sac.critics, BATCH, target, key)
     halved = jax.tree.map(lambda rows: rows[::2], BATCH)
-    np.testing.assert_allclose(metrics["penalty"], agent.penalty(agent.sac.critics, halved, key)[0], rtol=1e-6)
-    np.testing.assert_array_equal(metrics["td_loss"], whole["td_loss"])
+    expected, _ = eqx.filter_jit(agent.penalty)(agent.sac.critics, halved, key)
+    np.testing.assert_allclose(metrics["penalty"], expected, rtol=1e-5)
+    np.testing.assert_allclose(metrics["td_loss"], whole["td_loss"], rtol=1e-5)
     assert metrics["penalty"] != whole["penalty"]

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, draw_key
+from toy_agents import CONFIGS
 
 from actionless.errors import ActionlessError
 from actionless.online.agent import Spec
@@ -18,7 +18,7 @@ SPEC = Spec(1, 2, 2)
 
 def linear(*members):
     """An agent without hidden layers whose target utilities are state · members[e][bin][dimension]."""
-    agent = Decqn.create(SPEC, DecqnConfig(ensemble=len(members), hidden=()), draw_key(0))
+    agent = Decqn.create(SPEC, DecqnConfig(ensemble=len(members), hidden=()), jax.random.key(0))
     weights = jnp.asarray(members, jnp.float32).reshape(len(members), 1, 4)
     network = eqx.tree_at(
         lambda n: (n.weights, n.biases), agent.network, ((weights,), (jnp.zeros((len(members), 1, 4)),))
@@ -75,7 +75,7 @@ def test_the_best_action_is_by_the_mean_over_members():
 
 
 def explored(agent, epsilon, count):
-    keys = jax.random.split(draw_key(0), count)
+    keys = jax.random.split(jax.random.key(0), count)
     explore = jax.vmap(lambda key: agent.behaviour.explore(jnp.ones(1), jnp.asarray(epsilon), key))
     actions, after = jax.jit(explore)(keys)
     return np.asarray(actions), np.asarray(after)
@@ -106,10 +106,10 @@ def test_chance_takes_the_whole_joint_action():
 
 
 def test_epsilon_starts_at_one_and_falls_to_its_floor():
-    agent = Decqn.create(SPEC, dataclasses.replace(CONFIGS["decqn"], epsilon_decay=0.5), draw_key(0))
+    agent = Decqn.create(SPEC, dataclasses.replace(CONFIGS["decqn"], epsilon_decay=0.5), jax.random.key(0))
     explore = jax.jit(lambda epsilon, key: agent.behaviour.explore(jnp.ones(1), epsilon, key)[1])
     epsilon, seen = agent.exploration(), []
-    for key in jax.random.split(draw_key(3), 300):
+    for key in jax.random.split(jax.random.key(3), 300):
         seen.append(float(epsilon))
         epsilon = explore(epsilon, key)
     np.testing.assert_allclose(sorted(set(seen), reverse=True), [1, 0.5, 0.25, 0.125, 0.0625, 0.05], rtol=1e-6)
@@ -121,4 +121,4 @@ def test_it_needs_bins():
     with pytest.raises(
         ActionlessError, match="decqn chooses among bins, this task's actions are continuous: give a number of bins"
     ):
-        Decqn.create(Spec(1, 2, None), CONFIGS["decqn"], draw_key(0))
+        Decqn.create(Spec(1, 2, None), CONFIGS["decqn"], jax.random.key(0))

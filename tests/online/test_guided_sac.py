@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, SPECS, draw_key, leaves_equal, member, random_batch
+from toy_agents import CONFIGS, SPECS, leaves_equal, member, random_batch
 
 from actionless.online.guided_sac import GuidedSac
 from actionless.online.sac import Sac, sample
@@ -18,7 +18,7 @@ update = eqx.filter_jit(lambda agent, batch, key: agent.update(batch, key))
 
 
 def created(**changes):
-    return GuidedSac.create(SPEC, dataclasses.replace(CONFIG, **changes), draw_key(0))
+    return GuidedSac.create(SPEC, dataclasses.replace(CONFIG, **changes), jax.random.key(0))
 
 
 def test_the_guiding_critic_is_fitted_to_the_reward_of_one_step():
@@ -26,17 +26,17 @@ def test_the_guiding_critic_is_fitted_to_the_reward_of_one_step():
     agent = created()
     inputs = np.concatenate([BATCH.states, BATCH.actions], axis=1).astype(np.float64)
     q = member(agent.guiding_critic.networks, 0, inputs)[:, 0]
-    _, metrics = update(agent, BATCH, draw_key(1))
+    _, metrics = update(agent, BATCH, jax.random.key(1))
     np.testing.assert_allclose(metrics["guiding_loss"], np.square(q - np.asarray(BATCH.guiding)).mean(), rtol=1e-5)
     other = dataclasses.replace(BATCH, rewards=BATCH.rewards + 5, discounts=BATCH.discounts * 0)
-    after, changed = (update(agent, batch, draw_key(1))[0] for batch in (BATCH, other))
+    after, changed = (update(agent, batch, jax.random.key(1))[0] for batch in (BATCH, other))
     assert leaves_equal(after.guiding_critic, changed.guiding_critic)
     assert not leaves_equal(after.sac.critics, changed.sac.critics)
 
 
 def test_it_learns_the_guiding_reward_itself():
     agent = created(hidden=(32, 32))
-    for key in jax.random.split(draw_key(2), 200):
+    for key in jax.random.split(jax.random.key(2), 200):
         agent, metrics = update(agent, BATCH, key)
     assert metrics["guiding_loss"] < 0.05
 
@@ -44,7 +44,7 @@ def test_it_learns_the_guiding_reward_itself():
 def test_the_actor_wants_both():
     """E[temperature · log π − min Q − 3 · guiding Q], by hand."""
     agent = created()
-    key = draw_key(3)
+    key = jax.random.key(3)
     actions, log_probability = sample(agent.sac.actor, BATCH.states, key)
     inputs = np.concatenate([BATCH.states, actions], axis=1).astype(np.float64)
     q = np.minimum(*(member(agent.sac.critics.networks, i, inputs)[:, 0] for i in range(2)))
@@ -57,8 +57,8 @@ def test_the_actor_wants_both():
 
 def test_without_weight_it_is_sac():
     agent = created(guide_weight=0.0)
-    after, metrics = update(agent, BATCH, draw_key(1))
-    alone, alone_metrics = eqx.filter_jit(Sac.update)(agent.sac, BATCH, draw_key(1))
+    after, metrics = update(agent, BATCH, jax.random.key(1))
+    alone, alone_metrics = eqx.filter_jit(Sac.update)(agent.sac, BATCH, jax.random.key(1))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), after.sac, alone)
     np.testing.assert_allclose(metrics["actor_loss"], alone_metrics["actor_loss"], rtol=1e-5)
 
@@ -74,6 +74,6 @@ def test_a_plan_draws_the_actor_to_where_it_leads(side):
         guiding = -10 * jnp.abs(actions[:, 0] - 0.5 * side)
         nothing = jnp.zeros(64)
         batch = dataclasses.replace(batch, actions=actions, guiding=guiding, rewards=nothing, discounts=nothing)
-        agent, _ = update(agent, batch, jax.random.fold_in(draw_key(1), step))
+        agent, _ = update(agent, batch, jax.random.fold_in(jax.random.key(1), step))
     best = agent.behaviour.act(random_batch(SPEC).states)
     assert (side * best[:, 0] > 0.25).all()

@@ -1,8 +1,9 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, SPECS, draw_key, member, random_batch
+from toy_agents import CONFIGS, SPECS, member, random_batch
 
 from actionless.online.iql import Iql, expectile_loss
 
@@ -13,8 +14,8 @@ STATES, ACTIONS = (np.asarray(rows, np.float64) for rows in (BATCH.states, BATCH
 @pytest.fixture(scope="module")
 def agent():
     # Target critics that differ from the critics, so that mistaking one for the other shows.
-    other = Iql.create(SPEC, CONFIG, draw_key(1))
-    return eqx.tree_at(lambda a: a.target_critics, Iql.create(SPEC, CONFIG, draw_key(0)), other.target_critics)
+    other = Iql.create(SPEC, CONFIG, jax.random.key(1))
+    return eqx.tree_at(lambda a: a.target_critics, Iql.create(SPEC, CONFIG, jax.random.key(0)), other.target_critics)
 
 
 def advantages(agent):
@@ -49,7 +50,7 @@ def test_the_critics_target_is_the_value_of_the_next_state(agent):
 
 
 def test_actions_are_imitated_by_their_advantage(agent):
-    _, metrics = eqx.filter_jit(agent.update)(BATCH, draw_key(0))
+    _, metrics = eqx.filter_jit(agent.update)(BATCH, jax.random.key(0))
     weights = np.minimum(np.exp(3 * advantages(agent)), 100)
     # The mean is tanh of the network, the spread 1 in both dimensions: log π = −½ d² − ½ log 2π in each.
     distance = ACTIONS - np.tanh(member(agent.policy.network.ensemble, 0, STATES))

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toy_agents import CONFIGS, SPECS, draw_key, random_batch
+from toy_agents import CONFIGS, SPECS, random_batch
 
 from actionless.networks import Ensemble
 from actionless.online.o3f import O3f
@@ -26,7 +26,7 @@ def normalised(ensemble, index, inputs):
 
 
 def test_the_candidate_is_tried_that_the_critics_together_value_most():
-    behaviour, key = O3f.create(SPEC, CONFIG, draw_key(0)).behaviour, draw_key(1)
+    behaviour, key = O3f.create(SPEC, CONFIG, jax.random.key(0)).behaviour, jax.random.key(1)
     best = np.asarray(SacBehaviour(behaviour.actor).act(STATE[None]))
     candidates = np.clip(best + 0.2 * np.asarray(jax.random.normal(key, (20, 2))), -1, 1)
     inputs = np.concatenate([np.tile(STATE, (20, 1)), candidates], axis=1)
@@ -38,13 +38,13 @@ def test_the_candidate_is_tried_that_the_critics_together_value_most():
 
 
 def test_it_acts_as_sac_at_its_best():
-    behaviour = O3f.create(SPEC, CONFIG, draw_key(0)).behaviour
+    behaviour = O3f.create(SPEC, CONFIG, jax.random.key(0)).behaviour
     np.testing.assert_array_equal(behaviour.act(STATE[None]), SacBehaviour(behaviour.actor).act(STATE[None]))
 
 
 def test_as_many_critics_as_asked_for_all_of_them_learning():
-    agent = O3f.create(SPEC, dataclasses.replace(CONFIG, ensemble=5), draw_key(0))
-    after, _ = eqx.filter_jit(agent.update)(random_batch(SPEC), draw_key(1))
+    agent = O3f.create(SPEC, dataclasses.replace(CONFIG, ensemble=5), jax.random.key(0))
+    after, _ = eqx.filter_jit(agent.update)(random_batch(SPEC), jax.random.key(1))
     for critics in (lambda agent: agent.sac.critics, lambda agent: agent.sac.target_critics):
         before, now = (critics(which).networks.biases[-1] for which in (agent, after))
         assert before.shape[0] == 5
@@ -53,7 +53,7 @@ def test_as_many_critics_as_asked_for_all_of_them_learning():
 
 
 def test_layer_normalisation_by_hand():
-    network = Ensemble.create(1, (1, 2, 1), draw_key(0), layer_norm=True)
+    network = Ensemble.create(1, (1, 2, 1), jax.random.key(0), layer_norm=True)
     network = eqx.tree_at(
         lambda n: (n.weights, n.biases),
         network,

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import CONFIGS, SPECS, draw_key, member, random_batch
+from toy_agents import CONFIGS, SPECS, member, random_batch
 
 from actionless.online.sac import Sac, gaussian, sample, squash
 
@@ -12,8 +12,8 @@ SPEC, CONFIG, BATCH = SPECS["sac"], CONFIGS["sac"], random_batch(SPECS["sac"])
 
 @pytest.fixture
 def agent():
-    agent = Sac.create(SPEC, CONFIG, draw_key(0))
-    other = Sac.create(SPEC, CONFIG, draw_key(1))
+    agent = Sac.create(SPEC, CONFIG, jax.random.key(0))
+    other = Sac.create(SPEC, CONFIG, jax.random.key(1))
     # Target critics and a temperature that differ from what they begin as, so that mistaking them shows.
     return eqx.tree_at(
         lambda a: (a.target_critics, a.log_temperature), agent, (other.target_critics, jnp.asarray(-0.7))
@@ -43,7 +43,7 @@ def test_the_density_over_all_actions_is_one():
 
 
 def test_log_probabilities_of_dimensions_add_up():
-    mean, log_std, noise = (jax.random.normal(draw_key(seed), (4, 3)) for seed in range(3))
+    mean, log_std, noise = (jax.random.normal(jax.random.key(seed), (4, 3)) for seed in range(3))
     together = squash(mean, log_std, noise)[1]
     apart = [squash(mean[:, [j]], log_std[:, [j]], noise[:, [j]])[1] for j in range(3)]
     np.testing.assert_allclose(together, sum(apart), rtol=1e-5)
@@ -68,7 +68,7 @@ def test_the_log_standard_deviation_is_kept_in_its_range(agent):
 
 
 def test_the_target_is_the_lesser_critic_and_the_entropy(agent):
-    key = draw_key(4)
+    key = jax.random.key(4)
     states = np.asarray(BATCH.next_states, np.float64)
     mean, log_std = np.split(member(agent.actor.ensemble, 0, states), 2, axis=1)
     noise = np.asarray(jax.random.normal(key, mean.shape), np.float64)
@@ -83,7 +83,7 @@ def test_the_target_is_the_lesser_critic_and_the_entropy(agent):
 
 
 def test_the_actor_weighs_entropy_against_the_lesser_critic(agent):
-    key = draw_key(5)
+    key = jax.random.key(5)
     actions, log_probability = sample(agent.actor, BATCH.states, key)
     q = np.minimum(*agent.critics(BATCH.states, actions))
     loss, metrics = agent.actor_loss(agent.actor, agent.critics, BATCH.states, key)

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toy_agents import CONFIGS, SPECS, draw_key, leaves_equal, member, random_batch
+from toy_agents import CONFIGS, SPECS, leaves_equal, member, random_batch
 
 from actionless.online.critics import critic_loss
 from actionless.online.td3 import Td3
@@ -14,16 +14,16 @@ update = eqx.filter_jit(lambda agent, key: agent.update(BATCH, key))
 
 
 def agent_with(**changes):
-    agent = Td3.create(SPEC, dataclasses.replace(CONFIG, **changes), draw_key(0))
+    agent = Td3.create(SPEC, dataclasses.replace(CONFIG, **changes), jax.random.key(0))
     # A target that differs from its own network, so that mistaking one for the other shows.
-    target = Td3.create(SPEC, CONFIG, draw_key(1)).delayed
+    target = Td3.create(SPEC, CONFIG, jax.random.key(1)).delayed
     return eqx.tree_at(
         lambda a: (a.delayed.target_actor, a.delayed.target_critics), agent, (target.actor, target.target_critics)
     )
 
 
 def test_the_target_is_the_lesser_critic_at_a_smoothed_action():
-    agent, key = agent_with(policy_noise=0.6), draw_key(4)
+    agent, key = agent_with(policy_noise=0.6), jax.random.key(4)
     states = np.asarray(BATCH.next_states, np.float64)
     draw = 0.6 * np.asarray(jax.random.normal(key, BATCH.actions.shape), np.float64)
     noise = np.clip(draw, -0.5, 0.5)
@@ -58,11 +58,11 @@ def test_the_actor_climbs_the_first_critic_alone():
 def test_policy_and_targets_move_at_every_second_update_only():
     agent = agent_with()
     before = agent.delayed
-    agent, first = update(agent, draw_key(1))
+    agent, first = update(agent, jax.random.key(1))
     assert leaves_equal(before, agent.delayed)
     assert first["actor_loss"] == 0
 
-    agent, second = update(agent, draw_key(2))
+    agent, second = update(agent, jax.random.key(2))
     after, rate = agent.delayed, CONFIG.target_rate
     assert not leaves_equal(before.actor, after.actor)
     for old, new, fast in (
@@ -72,13 +72,13 @@ def test_policy_and_targets_move_at_every_second_update_only():
         expected = jax.tree.map(lambda o, f: o + rate * (f - o), old, fast)
         jax.tree.map(lambda n, e: np.testing.assert_allclose(n, e, rtol=1e-5, atol=1e-7), new, expected)
 
-    _, third = update(agent, draw_key(3))
+    _, third = update(agent, jax.random.key(3))
     assert third["actor_loss"] == second["actor_loss"] != 0
 
 
 def test_exploration_adds_noise_of_the_stated_size():
     behaviour, state = agent_with(exploration_noise=0.1).behaviour, jnp.zeros(3)
     explore = jax.jit(jax.vmap(lambda key: behaviour.explore(state, (), key)[0]))
-    noise = explore(jax.random.split(draw_key(0), 4000)) - behaviour.act(state[None])
+    noise = explore(jax.random.split(jax.random.key(0), 4000)) - behaviour.act(state[None])
     np.testing.assert_allclose(noise.std(axis=0), 0.1, rtol=0.05)
     np.testing.assert_allclose(noise.mean(axis=0), 0, atol=0.01)

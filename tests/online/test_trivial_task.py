@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_agents import draw_key
 
 from actionless.online.agent import Spec
 from actionless.online.presets import LABELLED_SCALES, SCALES, LabelledName, create_agent, labelled_preset, preset
@@ -33,12 +32,12 @@ def moved(x, action, spec):
 def trained(name, spec):
     draw = np.random.default_rng(0)
     config = dataclasses.replace(preset(name, SCALES["smoke"]), **QUICK)
-    agent = create_agent(spec, config, draw_key(0))
+    agent = create_agent(spec, config, jax.random.key(0))
     memory, replay = agent.exploration(), Replay.create(WARM_UP + STEPS, spec)
     for step in range(WARM_UP + STEPS):
         if step % TIME_LIMIT == 0:
             x = draw.uniform(-1, 1, 1).astype(np.float32)
-        key = jax.random.fold_in(draw_key(1), step)
+        key = jax.random.fold_in(jax.random.key(1), step)
         if step < WARM_UP:
             action = draw.uniform(-1, 1, 1).astype(np.float32) if spec.bins is None else draw.integers(0, spec.bins, 1)
         else:
@@ -61,7 +60,7 @@ def test_the_point_comes_home(name, bins):
 def learnt_from_random_actions(name, spec):
     draw = np.random.default_rng(0)
     config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK, **GENTLE.get(name, {}))
-    agent, replay = create_agent(spec, config, draw_key(0)), Replay.create(1000, spec, with_returns=True)
+    agent, replay = create_agent(spec, config, jax.random.key(0)), Replay.create(1000, spec, with_returns=True)
     for _ in range(100):
         x = draw.uniform(-1.5, 1.5, 1).astype(np.float32)
         for step in range(TIME_LIMIT):
@@ -72,7 +71,7 @@ def learnt_from_random_actions(name, spec):
         replay.keep_returns(TIME_LIMIT, config.discount)
     for step in range(400):
         batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
-        agent = update(agent, batch, jax.random.fold_in(draw_key(1), step))
+        agent = update(agent, batch, jax.random.fold_in(jax.random.key(1), step))
     return agent
 
 
