@@ -136,6 +136,12 @@ def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(option
     assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
 
 
+def test_what_a_scale_sets_can_be_set_otherwise():
+    for options, every in ((LabelledOptions(), 8), (LabelledOptions(penalty_every=1), 1)):
+        config = resolve_finetuning(FinetuneOptions(method="cal-ql", learner=options), TASK, labelled())
+        assert config.learner.penalty_every == every
+
+
 def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data, monkeypatch):
     logs, planned = [], []
 
@@ -192,12 +198,17 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
         ),
         (
             labelled(),
+            {"method": "cal-ql", "learner": LabelledOptions(penalty_every=0)},
+            "penalty_every=0: choose at least 1",
+        ),
+        (
+            labelled(),
             {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
             "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
             "most_weight, target_rate$",
         ),
-        (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: it would erase the rewards"),
-        (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number of at least 0"),
+        (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: choose a finite number above 0"),
+        (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number above 0"),
         (
             labelled(episodes=1),
             {},
@@ -215,6 +226,6 @@ def test_mistakes(tmp_path, log, options, message):
 
 
 def test_a_file_without_actions_is_named(tmp_path):
-    with pytest.raises(ActionlessError, match=r"point\.npz.*actions"):
+    with pytest.raises(ActionlessError, match=r"point\.npz: no key 'actions'; .*: give a log with actions, or learn"):
         run(tmp_path / "run", save(point_log(), tmp_path / "point.npz"))
     assert not (tmp_path / "run").exists()

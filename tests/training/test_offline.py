@@ -309,7 +309,7 @@ def test_bc_action_must_be_given_actions(tmp_path, data):
         ({"learner": LearnerOptions(ensemble=0)}, r"ensemble=0: choose at least 1"),
         ({"learner": LearnerOptions(hidden=(8, 0))}, r"hidden layer 2=0: choose at least 1"),
         ({"learner": LearnerOptions(discount=1.5)}, r"discount=1\.5: choose at most 1"),
-        ({"learner": LearnerOptions(reward_scale=0.0)}, r"reward_scale=0\.0: it would erase the rewards"),
+        ({"learner": LearnerOptions(reward_scale=0.0)}, r"reward_scale=0\.0: choose a finite number above 0"),
         ({"loop": LoopOptions(held_out=1.0)}, r"held_out=1\.0: choose a share"),
         (
             {"loop": LoopOptions(log_every=30, evaluate_every=100)},

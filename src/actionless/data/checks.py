@@ -10,6 +10,9 @@ from jaxtyping import Bool, Float, Shaped
 from actionless.data.log import blocks
 from actionless.errors import ActionlessError
 
+NO_ACTIONS = ": give a log with actions, or learn without them (`actionless pretrain`)"
+"""The way out where actions were asked for that no file has."""
+
 
 @dataclasses.dataclass
 class FiniteCheck:

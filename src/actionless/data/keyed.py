@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from actionless.data.checks import (
+    NO_ACTIONS,
     FiniteCheck,
     as_flags,
     broken_rows_warning,
@@ -109,6 +110,7 @@ def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions
             raise ActionlessError(
                 f"{path}: no key {' or '.join(repr(key) for key in KEYS[role])}; "
                 f"the file has: {', '.join(sorted(arrays)) or 'nothing'}"
+                f"{NO_ACTIONS if role == 'actions' else ''}"
             )
     found = {role: arrays[key] for role, key in names.items() if key is not None}
     _check_shapes(path, found, names)

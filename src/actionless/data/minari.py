@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float, Int, Shaped
 
-from actionless.data.checks import FiniteCheck, as_flags, narrowed, require_transitions
+from actionless.data.checks import NO_ACTIONS, FiniteCheck, as_flags, narrowed, require_transitions
 from actionless.data.log import Log, Source, default_state_names, float_type
 from actionless.data.options import ReadOptions
 from actionless.data.store import LogArrays, Store
@@ -130,7 +130,9 @@ class _Wanted:
     @staticmethod
     def of(folder: Path, about: dict[str, Any], with_actions: bool) -> "_Wanted":
         if with_actions and about.get("action_free"):
-            raise ActionlessError(f"{folder}: the data set holds no actions (its metadata says action_free)")
+            raise ActionlessError(
+                f"{folder}: the data set holds no actions (its metadata says action_free){NO_ACTIONS}"
+            )
         states = _space(folder, about, "observation_space", "observations")
         actions = _space(folder, about, "action_space", "actions") if with_actions else ()
         return _Wanted(states, actions)

@@ -76,7 +76,8 @@ class AgentPolicy:
         description, arrays = policy_files.read(Path(directory))
         if description["kind"] != "agent":
             raise ActionlessError(
-                f"{directory}: holds a policy of {description['method']}, no agent: give a run of `actionless train`"
+                f"{directory}: holds a policy of {description['method']}, no agent: "
+                "give a run of `actionless train` or `finetune`"
             )
         spec = Spec(**description["spec"])
         config = stored_config(description["method"], description["config"])

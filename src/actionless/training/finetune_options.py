@@ -50,6 +50,8 @@ class LabelledOptions:
     """How many times an action counts at most (iql, awac)."""
     alpha: float | None = None
     """How strongly values of actions outside the data are held down (cal-ql)."""
+    penalty_every: int | None = None
+    """Measure that on every so-many-th transition of a batch alone; 1 as published, 8 at `cpu` scale (cal-ql)."""
     ensemble: int | None = None
     """Number of critics (o3f)."""
     candidates: int | None = None

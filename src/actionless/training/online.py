@@ -67,7 +67,7 @@ class OnlineTask(Task[OnlineState]):
     """Training one agent in one task."""
 
     score = "eval/return"
-    headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss")
+    headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss", "guide/missed")
 
     def __init__(
         self,

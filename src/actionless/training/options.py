@@ -220,7 +220,6 @@ def require_sound(given: dict[str, Any]) -> None:
         "policy_learning_rate",
         "target_rate",
         "discount",
-        "reward_scale",
         "exploration_noise",
         "inverse_temperature",
         "guide_weight",
@@ -233,14 +232,13 @@ def require_sound(given: dict[str, Any]) -> None:
             raise ActionlessError(f"{name}={given[name]}: choose at most 1")
     if not 0 < given.get("expectile", 0.5) < 1:
         raise ActionlessError(f"expectile={given['expectile']}: choose a number above 0 and below 1")
-    if not 0 < given.get("most_weight", 1.0) < math.inf:
-        raise ActionlessError(f"most_weight={given['most_weight']}: choose a finite number above 0")
-    if given.get("reward_scale") == 0:
-        raise ActionlessError("reward_scale=0.0: it would erase the rewards; choose a number above 0")
+    for name in ("most_weight", "reward_scale"):
+        if not 0 < given.get(name, 1.0) < math.inf:
+            raise ActionlessError(f"{name}={given[name]}: choose a finite number above 0")
     if not math.isfinite(given.get("target_return", 0.0)):
         raise ActionlessError(f"target_return={given['target_return']}: choose a finite number")
-    at_least_one(context=given.get("context"), width=given.get("width"), blocks=given.get("blocks"))
-    at_least_one(ensemble=given.get("ensemble"), n_step=given.get("n_step"), candidates=given.get("candidates"))
+    for name in ("ensemble", "n_step", "candidates", "penalty_every", "context", "width", "blocks"):
+        at_least_one(**{name: given.get(name)})
     at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
 
 
