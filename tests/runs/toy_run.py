@@ -32,7 +32,7 @@ class RandomWalk(Task[dict[str, Any]]):
     def begin(self) -> dict[str, Any]:
         return {
             "weights": jnp.zeros(3),
-            "key": jax.random.key(7),
+            "key": jax.random.key(7, impl="rbg"),
             "generator": np.random.default_rng(7),
             "replay": np.zeros((self.steps, 3), np.float32),
             "moved": 0,
