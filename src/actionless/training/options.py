@@ -237,8 +237,8 @@ def require_sound(given: dict[str, Any]) -> None:
             raise ActionlessError(f"{name}={given[name]}: choose a finite number above 0")
     if not math.isfinite(given.get("target_return", 0.0)):
         raise ActionlessError(f"target_return={given['target_return']}: choose a finite number")
-    for name in ("ensemble", "n_step", "candidates", "penalty_every", "context", "width", "blocks"):
-        at_least_one(**{name: given.get(name)})
+    counts = ("ensemble", "n_step", "candidates", "penalty_every", "context", "width", "blocks")
+    at_least_one(**{name: given.get(name) for name in counts})
     at_least_one(**{f"hidden layer {i + 1}": size for i, size in enumerate(given.get("hidden", ()))})
 
 
