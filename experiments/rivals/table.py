@@ -3,7 +3,8 @@
     python experiments/rivals/table.py RUNS [--out FOLDER]
 
 Prints Markdown and writes it as table.md, one row per run as runs.csv, every evaluation as curves.csv and the figure as
-curves.svg; beside this file if no folder is given. What is missing is named.
+curves.svg; beside this file if no folder is given. Runs that these files have and RUNS does not stay in them, so that
+the comparison may grow on several machines. What is missing is named.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from run import GUIDES, LABELLED, LOGS, OFFLINE, SEEDS, TASK, pieces
+from run import GUIDES, LABELLED, LOGS, OFFLINE, TASK, Piece, pieces
 
 from actionless.analysis.scores import reference_scores
 
@@ -47,13 +48,27 @@ PUBLISHED = {
 """By the paper on IQL, and what CORL measured again of both methods."""
 
 
-class Run(NamedTuple):
-    """One agent, from its first step in the task on."""
+class Key(NamedTuple):
+    """What tells one run from the others."""
 
     way: str
     log: str | None
     """None for agents that know no log, which stand beside those of every log."""
     seed: int
+
+    @classmethod
+    def of(cls, piece: Piece) -> "Key":
+        """Of the run that a piece makes."""
+        *name, seed = piece.name.removeprefix("offline-").split("-")
+        log = next((log for log in (*LOGS, *OFFLINE) if log in piece.name), None)
+        agent = name[0] in GUIDES.values()
+        return cls("-".join(name[:2]) if agent else "-".join(name).removesuffix(f"-{log}"), log, int(seed))
+
+
+class Run(NamedTuple):
+    """One agent, from its first step in the task on."""
+
+    key: Key
     steps: np.ndarray
     returns: np.ndarray
     offline_return: float | None
@@ -80,16 +95,18 @@ class Run(NamedTuple):
         return float(self.returns[-3:].mean())
 
 
-def runs_of(folder: Path) -> Iterator[Run]:
-    """Those that are finished."""
-    for piece in pieces(Path(), folder):
+def agents(folder: Path) -> list[Piece]:
+    """The pieces that make an agent: all but pre-training without actions, whose figures are those of the guided."""
+    return [piece for piece in pieces(Path(), folder) if not piece.name.startswith(tuple(GUIDES))]
+
+
+def finished(folder: Path) -> Iterator[Run]:
+    """Those that `run.py` has made here."""
+    for piece in agents(folder):
         run = folder / piece.name
-        if piece.name.startswith((*GUIDES, "offline")) or not (run / "result.json").exists():
+        if not (run / "result.json").exists():
             continue
-        *name, seed = piece.name.split("-")
-        log = next((log for log in LOGS if log in piece.name), None)
-        config = json.loads((run / "run.json").read_text())["config"]
-        offline = config.get("offline_steps", 0)
+        offline = json.loads((run / "run.json").read_text())["config"].get("offline_steps", 0)
         evaluations = [(row["step"], row["eval/return"]) for row in rows(run / "metrics.jsonl") if "eval/return" in row]
         steps, returns = map(np.array, zip(*evaluations, strict=True))
         acting = steps > offline
@@ -97,15 +114,43 @@ def runs_of(folder: Path) -> Iterator[Run]:
         if piece.after:
             updates, seconds = cost_of(folder / piece.after[0])
         yield Run(
-            way=f"{name[0]}-{name[1]}" if name[0] in ("td3", "sac") else "-".join(name).removesuffix(f"-{log}"),
-            log=log,
-            seed=int(seed),
+            key=Key.of(piece),
             steps=steps[acting] - offline,
             returns=returns[acting],
             offline_return=float(returns[steps == offline][0]) if offline else None,
             updates=updates,
             seconds=seconds,
         )
+
+
+def written(folder: Path) -> Iterator[Run]:
+    """Those that an earlier call has left in the files."""
+    if not (folder / "runs.csv").exists():
+        return
+    points: dict[Key, list[tuple[int, float]]] = {}
+    for row in csv_rows(folder / "curves.csv"):
+        points.setdefault(key_of(row), []).append((int(row["step"]), float(row["return"])))
+    for row in csv_rows(folder / "runs.csv"):
+        curve = np.array(points.get(key_of(row), [])).reshape(-1, 2)
+        yield Run(
+            key=key_of(row),
+            steps=curve[:, 0].astype(int),
+            returns=curve[:, 1],
+            offline_return=float(row["return_before_acting"]) if row["return_before_acting"] else None,
+            updates=int(row["updates_before_acting"]),
+            seconds=float(row["seconds_before_acting"]),
+        )
+
+
+def key_of(row: dict[str, str]) -> Key:
+    """Of a row of either file."""
+    return Key(row["method"], row["log"] or None, int(row["seed"]))
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """A file with a header."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -138,7 +183,7 @@ def table(runs: Sequence[Run]) -> str:
     ]
     for way, title in TITLES.items():
         for log in (None, *LOGS):
-            group = [run for run in runs if (run.way, run.log) == (way, log)]
+            group = [run for run in runs if run.key[:2] == (way, log)]
             if not group:
                 continue
 
@@ -161,35 +206,29 @@ def table(runs: Sequence[Run]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def offline_table(folder: Path) -> str:
+def offline_table(runs: Sequence[Run]) -> str:
     """Scores after learning from the log alone, beside those published for D4RL's own log and a million updates."""
     lines = ["| log | method | updates | score | published |", "| --- | --- | --- | --- | --- |"]
     for log, published in PUBLISHED.items():
-        task = OFFLINE.get(log, TASK)
-        reference = reference_scores(task)
+        reference = reference_scores(OFFLINE.get(log, TASK))
         assert reference is not None
         for method, score in published.items():
-            lead = f"offline-{method}" if log in OFFLINE else method
-            found = [folder / f"{lead}-{log}-{seed}" for seed in SEEDS]
-            found = [run for run in found if (run / "result.json").exists()]
-            if not found:
-                continue
-            updates = json.loads((found[0] / "run.json").read_text())["config"]["offline_steps"]
-            ends = [row for run in found for row in rows(run / "metrics.jsonl") if row["step"] == updates]
-            scores = ", ".join(f"{reference.score(row['eval/return']):.1f}" for row in ends)
-            lines.append(f"| {log} | {TITLES[method]} | {updates:,} | {scores} | {score} |")
+            group = [run for run in runs if run.key[:2] == (method, log)]
+            if group:
+                scores = ", ".join(f"{reference.score(run.offline_return):.1f}" for run in group)
+                lines.append(f"| {log} | {TITLES[method]} | {group[0].updates:,} | {scores} | {score} |")
     return "\n".join(lines) + "\n"
 
 
 def draw(runs: Sequence[Run], out: Path) -> None:
     """A column for each log; above all methods, below those that know no actions. Seeds thin, their mean thick."""
     mpl.rcParams["svg.hashsalt"] = "actionless"
-    without = [run for run in runs if run.way not in LABELLED]
+    without = [run for run in runs if run.key.way not in LABELLED]
     figure, axes = plt.subplots(2, len(LOGS), figsize=(11, 7), sharex=True, sharey="row")
     for row, shown in zip(axes, (runs, without), strict=True):
         for axis, log in zip(row, LOGS, strict=True):
             for way, title in TITLES.items():
-                curves = [run.curve for run in shown if run.way == way and run.log in (None, log)]
+                curves = [run.curve for run in shown if run.key.way == way and run.key.log in (None, log)]
                 for steps, returns in curves:
                     axis.plot(steps / 1000, returns, color=COLOURS[way], alpha=0.35, linewidth=0.8)
                 if curves:
@@ -222,35 +261,41 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     asked = parser.parse_args()
-    runs = list(runs_of(asked.runs))
+    found = {run.key: run for source in (written(asked.out), finished(asked.runs)) for run in source}
+    keys = {Key.of(piece): piece.name for piece in agents(asked.runs)}
+    runs = [found[key] for key in keys if key in found]
     asked.out.mkdir(parents=True, exist_ok=True)
-    text = f"{table(runs)}\n{offline_table(asked.runs)}"
+    text = f"{table(runs)}\n{offline_table(runs)}"
     print(text)
     (asked.out / "table.md").write_text(text)
     figures = [
         {
-            "method": run.way,
-            "log": run.log or "",
-            "seed": run.seed,
+            "method": run.key.way,
+            "log": run.key.log or "",
+            "seed": run.key.seed,
             "updates_before_acting": run.updates,
             "seconds_before_acting": round(run.seconds, 1),
             "return_before_acting": "" if run.offline_return is None else round(run.offline_return, 1),
-            "mean_return": round(run.mean, 1),
-            "last_three": round(run.end, 1),
+            "mean_return": round(run.mean, 1) if len(run.steps) else "",
+            "last_three": round(run.end, 1) if len(run.steps) else "",
         }
         for run in runs
     ]
     write(asked.out / "runs.csv", figures)
     points = [
-        {"method": run.way, "log": run.log or "", "seed": run.seed, "step": int(s), "return": round(float(r), 2)}
+        {
+            "method": run.key.way,
+            "log": run.key.log or "",
+            "seed": run.key.seed,
+            "step": int(step),
+            "return": round(float(value), 2),
+        }
         for run in runs
-        for s, r in zip(run.steps, run.returns, strict=True)
+        for step, value in zip(run.steps, run.returns, strict=True)
     ]
     write(asked.out / "curves.csv", points)
     draw(runs, asked.out)
-    missing = [
-        piece.name for piece in pieces(Path(), asked.runs) if not (asked.runs / piece.name / "result.json").exists()
-    ]
+    missing = [name for key, name in keys.items() if key not in found]
     if missing:
         print(f"Missing are {len(missing)} runs: {', '.join(missing)}.")
 

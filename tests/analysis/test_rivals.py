@@ -62,8 +62,32 @@ def test_what_is_there_is_laid_out_and_what_is_missing_is_named(script, tmp_path
     assert "cal-ql-walker2d_medium-v2-0" in missing and "td3-alone-1" in missing and "td3-alone-0" not in missing
 
     with (out / "runs.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 4
+        assert len(list(csv.DictReader(file))) == 5
     with (out / "curves.csv").open() as file:
         points = [point for point in csv.DictReader(file) if point["method"] == "iql" and point["seed"] == "1"]
     assert [(point["step"], point["return"]) for point in points][:2] == [("10", "1100.0"), ("20", "2100.0")]
     assert "<svg" in (out / "curves.svg").read_text()
+
+
+def test_what_was_found_elsewhere_stays_beside_what_is_found_here(script, tmp_path, monkeypatch, capsys):
+    here, elsewhere, out = tmp_path / "here", tmp_path / "elsewhere", tmp_path / "out"
+    labelled, offline = {"steps": 20, "offline_steps": 20}, {"steps": 0, "offline_steps": 20}
+
+    def tables(runs):
+        monkeypatch.setattr(sys, "argv", ["table.py", str(runs), "--out", str(out)])
+        script.main()
+        return capsys.readouterr().out
+
+    write(elsewhere / "iql-walker2d_medium-v2-0", labelled, [1.0, 2.0, 3.0, 4.0], seconds=3.0)
+    write(elsewhere / "offline-awac-hopper_medium-v2-0", offline, [1.0, 1607.0], seconds=3.0)
+    first = tables(elsewhere)
+    files = [(out / name).read_text() for name in ("runs.csv", "curves.csv", "table.md", "curves.svg")]
+    assert tables(tmp_path / "nothing") == first
+    assert [(out / name).read_text() for name in ("runs.csv", "curves.csv", "table.md", "curves.svg")] == files
+
+    write(here / "iql-walker2d_medium-v2-1", labelled, [1.0, 2000.0, 3000.0, 4000.0], seconds=3.0)
+    write(here / "offline-awac-hopper_medium-v2-0", offline, [1.0, 3234.3], seconds=3.0)
+    both = tables(here)
+    assert "| 2 (0), 2,000 (44) | 4, 3,500 | 4 (0), 3,500 (76) |" in both
+    assert "| hopper_medium-v2 | AWAC | 20 | 100.0 |" in both  # what was run again takes its place
+    assert "iql-walker2d_medium-v2-" not in both.splitlines()[-1]
