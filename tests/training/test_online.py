@@ -214,6 +214,13 @@ def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_an_agent_cannot_guide(tmp_path):
+    run(tmp_path / "agent", agent="sac")
+    with pytest.raises(ActionlessError, match=r"agent: holds a policy of sac, which cannot guide: .* that of afdt"):
+        run(tmp_path / "run", agent="sac", guide=tmp_path / "agent")
+    assert not (tmp_path / "run").exists()
+
+
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
     with pytest.raises(ActionlessError, match="target_return: an option of guidance by afdt alone"):
         run(tmp_path / "run", agent="sac", guide=policy, guidance=GuideOptions(target_return=1.0))

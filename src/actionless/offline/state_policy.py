@@ -24,6 +24,7 @@ from actionless.offline.learner import Head, OfflineLearner, Spec, by_bin
 from actionless.offline.planner import Planner
 from actionless.offline.recommendation import Recommendation
 
+KIND = "state"
 MOST_ROWS = 4096
 
 
@@ -152,7 +153,7 @@ class StatePolicy:
         """Write the policy so that it loads without the log."""
         discretiser = self.model.discretiser
         description = {
-            "kind": "state",
+            "kind": KIND,
             "method": self.method,
             "head": self.model.head,
             "bins": discretiser.bins,
@@ -226,7 +227,7 @@ Policy = StatePolicy | ActionPolicy | Planner
 def read_state_policy(directory: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What a state policy's files say, with nothing put on a device yet."""
     description, arrays = policy_files.read(Path(directory))
-    if description["kind"] != "state":
+    if description["kind"] != KIND:
         raise ActionlessError(
             f"{directory}: holds a policy of {description['method']}, which is no state policy: "
             "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"

@@ -17,6 +17,7 @@ from actionless.offline.origin import log_of
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
+from actionless.offline.state_policy import KIND as STATE
 from actionless.offline.state_policy import StatePolicy, read_state_policy
 from actionless.online.agent import Spec
 from actionless.online.agent_policy import AgentPolicy
@@ -182,7 +183,13 @@ def _guidance(
     if schedule is not None and options.guidance.beta is not None:
         raise ActionlessError(f"beta={options.guidance.beta} and a schedule: give one of them")
     where = str(Path(guide).absolute())
-    if policy_files.read(Path(guide))[0]["kind"] == PLAN:
+    description = policy_files.read(Path(guide))[0]
+    if description["kind"] not in (STATE, PLAN):
+        raise ActionlessError(
+            f"{where}: holds a policy of {description['method']}, which cannot guide: give the run of a state policy "
+            "(`pretrain`, any method but bc-action), or for sac that of afdt"
+        )
+    if description["kind"] == PLAN:
         if schedule is not None or log is not None:
             raise ActionlessError(f"{where}: afdt never acts, and its log is not needed: leave out schedule and log")
         return plan_guidance_config(options, where, Planner.load(guide).config.target_return)
