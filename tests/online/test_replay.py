@@ -103,6 +103,14 @@ def test_last_actions_are_in_order_across_the_seam():
         replay.last_actions(5)
 
 
+def test_transitions_are_counted_from_the_oldest_across_the_seam():
+    places = np.arange(3)
+    replay = filled(4, [RUNNING] * 3)
+    assert replay.states[replay.oldest_first(places)].ravel().tolist() == [0, 1, 2]
+    replay = filled(4, [RUNNING] * 6)
+    assert replay.states[replay.oldest_first(places)].ravel().tolist() == [2, 3, 4]
+
+
 def test_bins_are_kept_as_integers():
     replay = Replay.create(2, Spec(1, 2, 3))
     replay.add(np.zeros(1), np.array([2, 1], np.int32), 0.0, np.zeros(1), False, False)

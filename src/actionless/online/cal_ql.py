@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from actionless.networks import MLP
 from actionless.online.agent import Agent, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.online.sac import Sac, SacBehaviour, SacConfig, sample
+from actionless.online.sac import Sac, SacBehaviour, SacConfig, gaussian, sample, squash
 from actionless.optimise import Adam
 from actionless.updates import Metrics
 
@@ -81,17 +82,15 @@ class CalQl(Agent):
         assert batch.returns is not None
         random_key, own_key, next_key = jax.random.split(key, 3)
         count, dim = self.config.actions, self.spec.action_dim
-        states, next_states = (jnp.repeat(rows, count, axis=0) for rows in (batch.states, batch.next_states))
-        anywhere = jax.random.uniform(random_key, (len(states), dim), minval=-1.0, maxval=1.0)
-        own, own_log = sample(self.sac.actor, states, own_key)
-        later, later_log = sample(self.sac.actor, next_states, next_key)
-        shape = (2, len(batch.rewards), count)
-        q_anywhere, q_own, q_later = (critics(states, drawn).reshape(shape) for drawn in (anywhere, own, later))
-        log_densities = [
-            jnp.full(shape[1:], -dim * math.log(2)),
-            own_log.reshape(shape[1:]),
-            later_log.reshape(shape[1:]),
-        ]
+        shape = (len(batch.rewards), count)
+        own, own_log = draw(self.sac.actor, batch.states, count, own_key)
+        later, later_log = draw(self.sac.actor, batch.next_states, count, next_key)
+        anywhere = jax.random.uniform(random_key, own.shape, minval=-1.0, maxval=1.0)
+        # One call for all three: as many rows in three calls take longer.
+        states = jnp.tile(jnp.repeat(batch.states, count, axis=0), (3, 1))
+        q = critics(states, jnp.concatenate([anywhere, own, later])).reshape(2, 3, *shape)
+        q_anywhere, q_own, q_later = (q[:, source] for source in range(3))
+        log_densities = [jnp.full(shape, -dim * math.log(2)), own_log.reshape(shape), later_log.reshape(shape)]
         bound = batch.returns[None, :, None]
         values = [q_anywhere, jnp.maximum(q_own, bound), jnp.maximum(q_later, bound)]
         highest = soft_maximum(values, log_densities)
@@ -115,6 +114,14 @@ class CalQl(Agent):
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.sac.critics, batch, target, penalty_key)
         sac, actor_metrics = self.sac.improved(gradient, batch.states, actor_key)
         return CalQl(sac=sac, spec=self.spec, config=self.config), metrics | actor_metrics
+
+
+def draw(
+    actor: MLP, states: Float[Array, "batch dim"], count: int, key: PRNGKeyArray
+) -> tuple[Float[Array, "draws actions"], Float[Array, " draws"]]:
+    """So many actions a ~ π(s) for each state, one state after the other, and log π(a|s)."""
+    mean, log_std = (jnp.repeat(rows, count, axis=0) for rows in gaussian(actor, states))
+    return squash(mean, log_std, jax.random.normal(key, mean.shape))
 
 
 def soft_maximum(

@@ -135,6 +135,10 @@ class Replay:
             guiding=None if self.guiding is None else jnp.asarray(self.guiding[slots]),
         )
 
+    def oldest_first(self, places: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch"]:
+        """The slots of transitions counted from the oldest on."""
+        return (int(self.added) - len(self) + places) % self.capacity
+
     def last_actions(self, count: int) -> Shaped[np.ndarray, "count actions"]:
         """The newest actions, in the order they were taken."""
         if count > len(self):

@@ -152,7 +152,7 @@ class OnlineTask(Task[OnlineState]):
         if stop <= self.config.warm_up:
             return state
         first = max(step, self.config.warm_up)
-        batches = self._batches(state.replay, stop, stop - first)
+        batches = self._batches(state, stop, stop - first)
         after = updated(state.standing, batches, first, stop - first, self._update_key, self.config.batch_size)
         if self._guide is not None:
             behaviour, every = after.learner.behaviour, self._guide.config.idm.every
@@ -191,15 +191,23 @@ class OnlineTask(Task[OnlineState]):
             finished=Finished(done.episodes + 1, done.returns + total, done.lengths + length),
         )
 
-    def _batches(self, replay: Replay, step: int, updates: int) -> Transitions:
+    def _batches(self, state: OnlineState, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
-        config, logged = self.config, 0 if self._labelled is None else len(self._labelled.replay)
+        config, replay = self.config, state.replay
+        logged = 0 if self._labelled is None else len(self._labelled.replay)
         size = config.loop.updates_together * config.batch_size
         low, high = 0, logged + len(replay)
-        if config.log_share is not None and len(replay):
-            from_log = np.arange(size) % config.batch_size < round(config.log_share * config.batch_size)
-            low, high = np.where(from_log, 0, logged), np.where(from_log, logged, high)
+        if config.log_share is not None:
+            # Of whole episodes alone: while half of each batch was the first few steps in the task, again and again,
+            # these undid within one episode what the log had taught.
+            whole = max(0, len(replay) - state.episode.length)
+            from_log = (np.arange(size) % config.batch_size < round(config.log_share * config.batch_size)) | (
+                whole == 0
+            )
+            low, high = np.where(from_log, 0, logged), np.where(from_log, logged, logged + whole)
         rows = generator(self._seed, "replay rows", step).integers(low, high, size)
+        if config.log_share is not None:
+            rows = np.where(rows < logged, rows, logged + replay.oldest_first(rows - logged))
         rows[updates * config.batch_size :] = 0
         if self._labelled is None:
             return replay.sample(rows, config.learner.n_step, config.learner.discount)
