@@ -75,7 +75,8 @@ class Run(NamedTuple):
     """What the log alone taught, of agents that can act by then."""
     updates: int
     """Before the first step in the task: of pre-training, or from the labelled log."""
-    seconds: float
+    seconds: float | None
+    """None where it was not written down."""
 
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,10 +137,15 @@ def written(folder: Path) -> Iterator[Run]:
             key=key_of(row),
             steps=curve[:, 0].astype(int),
             returns=curve[:, 1],
-            offline_return=float(row["return_before_acting"]) if row["return_before_acting"] else None,
+            offline_return=optional(row["return_before_acting"]),
             updates=int(row["updates_before_acting"]),
-            seconds=float(row["seconds_before_acting"]),
+            seconds=optional(row["seconds_before_acting"]),
         )
+
+
+def optional(text: str) -> float | None:
+    """A number, or nothing."""
+    return float(text) if text else None
 
 
 def key_of(row: dict[str, str]) -> Key:
@@ -274,7 +280,7 @@ def main() -> None:
             "log": run.key.log or "",
             "seed": run.key.seed,
             "updates_before_acting": run.updates,
-            "seconds_before_acting": round(run.seconds, 1),
+            "seconds_before_acting": "" if run.seconds is None else round(run.seconds, 1),
             "return_before_acting": "" if run.offline_return is None else round(run.offline_return, 1),
             "mean_return": round(run.mean, 1) if len(run.steps) else "",
             "last_three": round(run.end, 1) if len(run.steps) else "",
