@@ -253,12 +253,17 @@ def draw(runs: Sequence[Run], out: Path) -> None:
     figure.savefig(out / "curves.svg", metadata={"Date": None})
 
 
-def write(path: Path, written: Sequence[dict[str, Any]]) -> None:
-    """As CSV."""
+def write(path: Path, header: str, rows: Iterator[tuple[Any, ...]]) -> None:
+    """As CSV, with nothing where a figure is missing."""
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, written[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(written)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header.split())
+        writer.writerows(rows)
+
+
+def rounded(value: float | None, digits: int) -> float | None:
+    """A figure as it is written."""
+    return None if value is None else round(value, digits)
 
 
 def main() -> None:
@@ -269,37 +274,34 @@ def main() -> None:
     asked = parser.parse_args()
     found = {run.key: run for source in (written(asked.out), finished(asked.runs)) for run in source}
     keys = {Key.of(piece): piece.name for piece in agents(asked.runs)}
-    runs = [found[key] for key in keys if key in found]
+    runs = [found[key] for key in {**keys, **found} if key in found]
     asked.out.mkdir(parents=True, exist_ok=True)
     text = f"{table(runs)}\n{offline_table(runs)}"
     print(text)
     (asked.out / "table.md").write_text(text)
-    figures = [
-        {
-            "method": run.key.way,
-            "log": run.key.log or "",
-            "seed": run.key.seed,
-            "updates_before_acting": run.updates,
-            "seconds_before_acting": "" if run.seconds is None else round(run.seconds, 1),
-            "return_before_acting": "" if run.offline_return is None else round(run.offline_return, 1),
-            "mean_return": round(run.mean, 1) if len(run.steps) else "",
-            "last_three": round(run.end, 1) if len(run.steps) else "",
-        }
-        for run in runs
-    ]
-    write(asked.out / "runs.csv", figures)
-    points = [
-        {
-            "method": run.key.way,
-            "log": run.key.log or "",
-            "seed": run.key.seed,
-            "step": int(step),
-            "return": round(float(value), 2),
-        }
-        for run in runs
-        for step, value in zip(run.steps, run.returns, strict=True)
-    ]
-    write(asked.out / "curves.csv", points)
+    write(
+        asked.out / "runs.csv",
+        "method log seed updates_before_acting seconds_before_acting return_before_acting mean_return last_three",
+        (
+            (
+                *run.key,
+                run.updates,
+                rounded(run.seconds, 1),
+                rounded(run.offline_return, 2),
+                *((round(run.mean, 1), round(run.end, 1)) if len(run.steps) else (None, None)),
+            )
+            for run in runs
+        ),
+    )
+    write(
+        asked.out / "curves.csv",
+        "method log seed step return",
+        (
+            (*run.key, int(step), round(float(value), 2))
+            for run in runs
+            for step, value in zip(run.steps, run.returns, strict=True)
+        ),
+    )
     draw(runs, asked.out)
     missing = [name for key, name in keys.items() if key not in found]
     if missing:

@@ -38,9 +38,9 @@ def labelled(**options):
     return dataclasses.replace(log, actions=(log.next_states - log.states) / 0.1)
 
 
-def run(out, data, **options):
+def run(out, data, task=TASK, **options):
     sizes = {"scale": "smoke", "offline_steps": OFFLINE, "steps": STEPS, "batch_size": 16, "loop": LOOP}
-    return finetune(TASK, data, out, **{**sizes, **options})
+    return finetune(task, data, out, **{**sizes, **options})
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,9 @@ def test_cal_ql_draws_half_of_each_batch_from_whole_episodes_and_ends_the_same(t
 
     def sample_both(first, second, slots, *rest):
         ended = np.flatnonzero(second.ends[: len(second)])
-        drawn.append((len(second), int(ended[-1]) + 1 if len(ended) else 0, slots[:16] - len(first)))
+        whole = int(ended[-1]) + 1 if len(ended) else 0
+        # Four updates together, save where a phase ends; what is beyond them is not looked at.
+        drawn.extend((len(second), whole, places) for places in (slots - len(first)).reshape(4, 16)[:2])
         return replay.sample_both(first, second, slots, *rest)
 
     with monkeypatch.context() as patched:
@@ -105,6 +107,43 @@ def test_cal_ql_draws_half_of_each_batch_from_whole_episodes_and_ends_the_same(t
             run(tmp_path / "stopped", data, method="cal-ql")
     actionless.resume(tmp_path / "stopped")
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
+
+
+def test_returns_of_an_episode_that_cannot_be_gone_on_with_are_known(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
+    task = "point_task:Forgetful-v0"
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 68)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", data, method="cal-ql", task=task)
+    actionless.resume(tmp_path / "run")
+    arrays = last_checkpoint(tmp_path / "run")
+    cut = 68 - OFFLINE - 1
+    assert arrays[".replay.ends"][cut]
+    # Whatever is drawn as a whole episode has its returns.
+    ended = np.flatnonzero(arrays[".replay.ends"])[-1]
+    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
+
+
+def test_whole_episodes_in_a_replay_that_has_gone_round(data):
+    """Ten slots after 14 steps: steps 10 to 13 are in slots 0 to 3, and those of the running episode are not drawn."""
+    log = actionless.read(data, with_actions=True)
+    options = FinetuneOptions(method="cal-ql", scale="smoke", offline_steps=0, steps=50, batch_size=16, loop=LOOP)
+    config = dataclasses.replace(resolve_finetuning(options, TASK, log), replay_size=10)
+    task = module._task(config, 0, log)
+    state = task.begin()
+    for step in range(14):
+        state.replay.add(np.full(2, float(step)), np.zeros(2), 0.0, np.zeros(2), False, step == 11)
+
+    def steps_drawn(running):
+        episode = state.episode._replace(length=running)
+        batches = task._batches(state._replace(episode=episode), 14, 4)
+        return np.asarray(batches.states).reshape(4, 16, -1)[:, 8:, 0]
+
+    assert set(np.unique(steps_drawn(2))) == set(range(4, 12))
+    logged = np.unique(log.states.astype(np.float32)[:, 0])
+    assert np.isin(steps_drawn(10), logged).all() and np.isin(steps_drawn(14), logged).all()
+    task.close()
 
 
 @pytest.mark.parametrize("method", ["awac", "o3f"])

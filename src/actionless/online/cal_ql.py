@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from actionless.networks import MLP
 from actionless.online.agent import Agent, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.online.sac import Sac, SacBehaviour, SacConfig, gaussian, sample, squash
+from actionless.online.sac import Sac, SacBehaviour, SacConfig, sample
 from actionless.optimise import Adam
 from actionless.updates import Metrics
 
@@ -83,10 +82,10 @@ class CalQl(Agent):
         random_key, own_key, next_key = jax.random.split(key, 3)
         count, dim = self.config.actions, self.spec.action_dim
         shape = (len(batch.rewards), count)
-        own, own_log = draw(self.sac.actor, batch.states, count, own_key)
-        later, later_log = draw(self.sac.actor, batch.next_states, count, next_key)
+        own, own_log = sample(self.sac.actor, batch.states, own_key, count)
+        later, later_log = sample(self.sac.actor, batch.next_states, next_key, count)
         anywhere = jax.random.uniform(random_key, own.shape, minval=-1.0, maxval=1.0)
-        # One call for all three: as many rows in three calls take longer.
+        # One call: three with a third of the rows each take longer.
         states = jnp.tile(jnp.repeat(batch.states, count, axis=0), (3, 1))
         q = critics(states, jnp.concatenate([anywhere, own, later])).reshape(2, 3, *shape)
         q_anywhere, q_own, q_later = (q[:, source] for source in range(3))
@@ -114,14 +113,6 @@ class CalQl(Agent):
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.sac.critics, batch, target, penalty_key)
         sac, actor_metrics = self.sac.improved(gradient, batch.states, actor_key)
         return CalQl(sac=sac, spec=self.spec, config=self.config), metrics | actor_metrics
-
-
-def draw(
-    actor: MLP, states: Float[Array, "batch dim"], count: int, key: PRNGKeyArray
-) -> tuple[Float[Array, "draws actions"], Float[Array, " draws"]]:
-    """So many actions a ~ π(s) for each state, one state after the other, and log π(a|s)."""
-    mean, log_std = (jnp.repeat(rows, count, axis=0) for rows in gaussian(actor, states))
-    return squash(mean, log_std, jax.random.normal(key, mean.shape))
 
 
 def soft_maximum(

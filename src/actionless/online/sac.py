@@ -172,10 +172,10 @@ def gaussian(
 
 
 def sample(
-    actor: MLP, states: Float[Array, "batch dim"], key: PRNGKeyArray
-) -> tuple[Float[Array, "batch actions"], Float[Array, " batch"]]:
-    """Actions a = tanh(u), u ~ N(mean, std²), and log π(a|s)."""
-    mean, log_std = gaussian(actor, states)
+    actor: MLP, states: Float[Array, "batch dim"], key: PRNGKeyArray, count: int = 1
+) -> tuple[Float[Array, "draws actions"], Float[Array, " draws"]]:
+    """Actions a = tanh(u), u ~ N(mean, std²), and log π(a|s); `count` for each state, one state after the other."""
+    mean, log_std = (jnp.repeat(rows, count, axis=0) for rows in gaussian(actor, states))
     noise = jax.random.normal(key, mean.shape)
     return squash(mean, log_std, noise)
 

@@ -198,12 +198,11 @@ class OnlineTask(Task[OnlineState]):
         size = config.loop.updates_together * config.batch_size
         low, high = 0, logged + len(replay)
         if config.log_share is not None:
-            # Of whole episodes alone: while half of each batch was the first few steps in the task, again and again,
-            # these undid within one episode what the log had taught.
+            # Whole episodes alone, as published: their returns are known. A share that held the first few steps in the
+            # task again and again undid within one episode what the log had taught.
             whole = max(0, len(replay) - state.episode.length)
-            from_log = (np.arange(size) % config.batch_size < round(config.log_share * config.batch_size)) | (
-                whole == 0
-            )
+            share = config.log_share if whole else 1.0
+            from_log = np.arange(size) % config.batch_size < round(share * config.batch_size)
             low, high = np.where(from_log, 0, logged), np.where(from_log, logged, logged + whole)
         rows = generator(self._seed, "replay rows", step).integers(low, high, size)
         if config.log_share is not None:
@@ -258,6 +257,8 @@ class OnlineTask(Task[OnlineState]):
         )
         if episode.length:
             replay.end_episode()
+            if self._labelled is not None:
+                replay.keep_returns(episode.length, self.config.learner.discount)
         number = episode.number + 1
         return Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number)))
 

@@ -143,7 +143,8 @@ class OnlineConfig:
     offline_steps: int = 0
     """Updates from a labelled log before the first step in the task."""
     log_share: float | None = None
-    """Of each batch once the agent acts; None draws evenly from the log and what was lived through."""
+    """Of each batch once an episode in the task has ended, before which all is from the log; the rest is from whole
+    episodes. None draws evenly from the log and what was lived through."""
     reward_scale: float = 1.0
     """What the agent learns from is each reward times this; what is reported is in the task's own units."""
 

@@ -178,7 +178,7 @@ def _guidance(
 ) -> AnyGuidance | None:
     if guide is None:
         if schedule is not None or log is not None or options.guidance != GuideOptions():
-            raise ActionlessError("options of guidance without a guide: name the run of a state policy (--guide RUN)")
+            raise ActionlessError("options of guidance without a guide: name the run to be guided by (--guide RUN)")
         return None
     if schedule is not None and options.guidance.beta is not None:
         raise ActionlessError(f"beta={options.guidance.beta} and a schedule: give one of them")
@@ -186,8 +186,8 @@ def _guidance(
     description = policy_files.read(Path(guide))[0]
     if description["kind"] not in (STATE, PLAN):
         raise ActionlessError(
-            f"{where}: holds a policy of {description['method']}, which cannot guide: give the run of a state policy "
-            "(`pretrain`, any method but bc-action), or for sac that of afdt"
+            f"{where}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain`, of any method "
+            "but bc-action"
         )
     if description["kind"] == PLAN:
         if schedule is not None or log is not None:
