@@ -1,6 +1,7 @@
 """A log with actions, as agents of a task learn from it."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -14,6 +15,7 @@ from toy_agents import CONFIGS, leaves_equal, random_batch
 from actionless.data.factorised import FORMAT
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
+from actionless.online import replay
 from actionless.online.environments import Environment
 from actionless.online.labelled import LabelledLog
 from actionless.online.presets import create_agent
@@ -108,6 +110,22 @@ def test_two_replays_are_counted_through():
     np.testing.assert_array_equal(batch.states[:, 0], [7, 0, 4, 7])
     np.testing.assert_array_equal(batch.actions[:, 1], [0.25, -1, 1, 0.25])
     np.testing.assert_array_equal(batch.discounts, [0, 0.5, 0, 0])
+
+
+def test_however_a_batch_is_divided_jax_sees_one_shape(monkeypatch):
+    """It keeps a program for every shape it was ever given: a run of many steps filled the memory."""
+    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay, Replay.create(4, TASK.spec, with_returns=True)
+    lived.add(np.full(2, 7.0), np.full(2, 0.25), 9.0, np.full(2, 8.0), True, True)
+    lengths = set()
+
+    def noted(rows):
+        lengths.add(len(rows))
+        return jnp.array(rows)
+
+    monkeypatch.setattr(replay, "jnp", SimpleNamespace(asarray=noted))
+    for slots in ([0, 1, 2, 3], [0, 1, 3, 3], [3, 3, 3, 3]):
+        sample_both(logged, lived, np.array(slots), 1, 0.5)
+    assert lengths == {4}
 
 
 def test_a_replay_that_is_empty_gives_nothing():

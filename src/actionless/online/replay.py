@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int, Int64, Shaped
+from jaxtyping import Bool, Float, Float32, Int, Int64, Shaped
 
 from actionless.data.log import Log, returns_to_go
 from actionless.online.agent import Spec, Transitions
 
 UNKNOWN = np.finfo(np.float32).min
 """Stands for a return that is not known yet: below any that is, and finite, since checkpoints hold it."""
+
+_Columns = dict[str, np.ndarray | None]
 
 
 # No Equinox module: those wrap a method at each call, which is ten times what adding a transition costs.
@@ -116,6 +118,10 @@ class Replay:
 
         They stop where the episode does, and at the newest transition: the slot after it holds the oldest.
         """
+        return _on_device(self._columns(slots, n_step, discount))
+
+    def _columns(self, slots: Int[np.ndarray, " batch"], n_step: int, discount: float) -> _Columns:
+        """The same in NumPy, by the names that `Transitions` has."""
         newest = (int(self.added) - 1) % self.capacity
         last = slots
         rewards = self.rewards[slots]
@@ -125,15 +131,15 @@ class Replay:
             last = np.where(goes_on, (last + 1) % self.capacity, last)
             rewards += np.where(goes_on, discounts * self.rewards[last], np.float32(0))
             discounts *= np.where(goes_on, np.float32(discount), np.float32(1))
-        return Transitions(
-            states=jnp.asarray(self.states[slots]),
-            actions=jnp.asarray(self.actions[slots]),
-            rewards=jnp.asarray(rewards),
-            next_states=jnp.asarray(self.next_states[last]),
-            discounts=jnp.asarray(discounts * ~self.terminals[last]),
-            returns=None if self.returns is None else jnp.asarray(self.returns[slots]),
-            guiding=None if self.guiding is None else jnp.asarray(self.guiding[slots]),
-        )
+        return {
+            "states": self.states[slots],
+            "actions": self.actions[slots],
+            "rewards": rewards,
+            "next_states": self.next_states[last],
+            "discounts": discounts * ~self.terminals[last],
+            "returns": None if self.returns is None else self.returns[slots],
+            "guiding": None if self.guiding is None else self.guiding[slots],
+        }
 
     def oldest_first(self, places: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch"]:
         """The slots of transitions counted from the oldest on."""
@@ -150,14 +156,22 @@ class Replay:
 def sample_both(
     first: Replay, second: Replay, slots: Int[np.ndarray, " batch"], n_step: int, discount: float
 ) -> Transitions:
-    """The transitions that begin in these slots of two replays, counted through the first and then the second."""
-    in_first = slots < len(first)
-    ours = first.sample(slots[in_first], n_step, discount)
-    theirs = second.sample(slots[~in_first] - len(first), n_step, discount)
+    """The transitions that begin in these slots of two replays, counted through the first and then the second.
 
-    def joined(ours: Array, theirs: Array) -> Array:
+    They are put together before JAX sees them: each of the two has another number of rows every time, and JAX keeps a
+    program for every shape it was ever given, a few hundred kilobytes at each update of a long run.
+    """
+    in_first = slots < len(first)
+    ours = first._columns(slots[in_first], n_step, discount)
+    theirs = second._columns(slots[~in_first] - len(first), n_step, discount)
+
+    def joined(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         rows = np.empty((len(slots), *ours.shape[1:]), ours.dtype)
         rows[in_first], rows[~in_first] = ours, theirs
-        return jnp.asarray(rows)
+        return rows
 
-    return jax.tree.map(joined, ours, theirs)
+    return _on_device(jax.tree.map(joined, ours, theirs))
+
+
+def _on_device(columns: _Columns) -> Transitions:
+    return Transitions(**jax.tree.map(jnp.asarray, columns))
