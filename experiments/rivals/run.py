@@ -1,9 +1,11 @@
 """Walker2d with every method of the paper's comparison at `cpu` scale, on one thread per run.
 
-    python experiments/rivals/run.py LOGS RUNS [--only iql] [--workers 2]
+    python experiments/rivals/run.py LOGS RUNS [--only iql awac] [--workers 2]
+    python experiments/rivals/run.py LOGS LONGER --steps 250000 --only td3 sac
 
 LOGS holds walker2d_{medium,medium_replay}-v2.hdf5, hopper_medium-v2.hdf5 and halfcheetah_medium-v2.hdf5 with actions;
 only `finetune` reads them. Stop it at any time and call it again: finished runs are kept, a stopped one goes on.
+What is asked for brings along the pre-training that it needs.
 `table.py RUNS` makes the table and the figure.
 """
 
@@ -35,22 +37,23 @@ class Piece(NamedTuple):
     after: tuple[str, ...] = ()
 
 
-def pieces(logs: Path, runs: Path) -> Iterator[Piece]:
-    """Everything: what the paper is about first, and what takes longest last."""
+def pieces(logs: Path, runs: Path, steps: int | None = None) -> Iterator[Piece]:
+    """Everything: what the paper is about first, and what takes longest last. Steps in the task are the scale's."""
+    length = () if steps is None else ("--steps", str(steps))
     for method in GUIDES:
         for log in LOGS:
             yield Piece(f"{method}-{log}", ("pretrain", str(logs / f"{log}.hdf5"), "--method", method))
     for seed in SEEDS:
         for method, agent in GUIDES.items():
-            yield Piece(f"{agent}-alone-{seed}", ("train", TASK, "--agent", agent, "--seed", str(seed)))
+            yield Piece(f"{agent}-alone-{seed}", ("train", TASK, "--agent", agent, "--seed", str(seed), *length))
             for log in LOGS:
                 guide = f"{method}-{log}"
                 begin = ("train", TASK, "--agent", agent, "--guide", str(runs / guide), "--seed", str(seed))
-                yield Piece(f"{agent}-guided-by-{guide}-{seed}", begin, (guide,))
+                yield Piece(f"{agent}-guided-by-{guide}-{seed}", (*begin, *length), (guide,))
     for method in LABELLED:
         for seed in SEEDS:
             for log in LOGS:
-                yield Piece(f"{method}-{log}-{seed}", labelled(TASK, logs / log, method, seed))
+                yield Piece(f"{method}-{log}-{seed}", (*labelled(TASK, logs / log, method, seed), *length))
             if method in OFFLINE_METHODS:
                 for log, task in OFFLINE.items():
                     begin = (*labelled(task, logs / log, method, seed), "--steps", "0")
@@ -78,15 +81,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", type=Path)
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--only", default="", help="pieces whose name holds this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="pieces whose name holds one of these texts")
+    parser.add_argument("--steps", type=int, help="in the task, if not those of the scale")
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()
+    every = list(pieces(asked.logs, asked.runs, asked.steps))
+    chosen = [piece for piece in every if any(text in piece.name for text in asked.only)]
+    needed = {piece.name for piece in chosen}.union(*(piece.after for piece in chosen))
     begun: dict[str, Future[None]] = {}
     with ThreadPoolExecutor(asked.workers) as pool:
-        for piece in pieces(asked.logs, asked.runs):
-            if asked.only in piece.name:
+        for piece in every:
+            if piece.name in needed:
                 # A piece comes after those that it needs, so these are begun already and no worker waits in vain.
-                before = [begun[other] for other in piece.after if other in begun]
+                before = [begun[other] for other in piece.after]
                 begun[piece.name] = pool.submit(work, piece, asked.runs, before)
     for future in begun.values():
         future.result()

@@ -229,27 +229,29 @@ def offline_table(runs: Sequence[Run]) -> str:
 def draw(runs: Sequence[Run], out: Path) -> None:
     """A column for each log; above all methods, below those that know no actions. Seeds thin, their mean thick."""
     mpl.rcParams["svg.hashsalt"] = "actionless"
-    without = [run for run in runs if run.key.way not in LABELLED]
-    figure, axes = plt.subplots(2, len(LOGS), figsize=(11, 7), sharex=True, sharey="row")
-    for row, shown in zip(axes, (runs, without), strict=True):
+    rows = {"those that know no actions": [run for run in runs if run.key.way not in LABELLED]}
+    if any(run.key.way in LABELLED for run in runs):
+        rows = {"all methods": runs, **rows}
+    figure, axes = plt.subplots(
+        len(rows), len(LOGS), figsize=(11, 0.5 + 3.25 * len(rows)), sharex=True, sharey="row", squeeze=False
+    )
+    for row, (title, shown) in zip(axes, rows.items(), strict=True):
         for axis, log in zip(row, LOGS, strict=True):
-            for way, title in TITLES.items():
+            for way, method in TITLES.items():
                 curves = [run.curve for run in shown if run.key.way == way and run.key.log in (None, log)]
                 for steps, returns in curves:
                     axis.plot(steps / 1000, returns, color=COLOURS[way], alpha=0.35, linewidth=0.8)
                 if curves:
                     mean = np.mean([returns for _, returns in curves], axis=0)
-                    axis.plot(curves[0][0] / 1000, mean, color=COLOURS[way], linewidth=2, label=title)
+                    axis.plot(curves[0][0] / 1000, mean, color=COLOURS[way], linewidth=2, label=method)
             axis.spines[["top", "right"]].set_visible(False)
+            axis.set_title(f"{log.replace('_', '-')}: {title}", fontsize=10)
         row[0].set_ylabel(f"return in {TASK}, the agent alone")
-    for axis, log in zip(axes[0], LOGS, strict=True):
-        axis.set_title(f"{log.replace('_', '-')}: all methods", fontsize=10)
-    for axis in axes[1]:
-        axis.set_title("those that know no actions", fontsize=10)
+    for axis in axes[-1]:
         axis.set_xlabel("steps in the task (thousands)")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.tight_layout(rect=(0, 0.14 / len(rows), 1, 1))
     figure.savefig(out / "curves.svg", metadata={"Date": None})
 
 
