@@ -1,8 +1,10 @@
-"""What pre-training costs: OSO-DecQN beside AFDT, as JSON. `python -m benchmarks.pretraining_methods [--repeats 5]`
+"""What learning from a log costs, with actions and without, as JSON.
 
-Milliseconds of one core per update, at each scale's sizes on 17 variables (Walker2d), and what the scale's number of
-updates takes. The contestants take turns within one process on one thread, and CPU time is read, which other processes
-cannot inflate. Data is made up: speed does not depend on what is learnt.
+    python -m benchmarks.pretraining_methods [--repeats 5]
+
+Milliseconds of one core per update, at each scale's sizes on Walker2d's 17 state and 6 action variables, and what the
+scale's number of updates takes. The contestants take turns within one process on one thread, and CPU time is read,
+which other processes hardly inflate. Data is made up: speed does not depend on what is learnt.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -19,52 +22,90 @@ import numpy as np
 from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.presets import SCALES, Method, ScaleName, create_learner, length, preset
-from actionless.updates import standing, updated
+from actionless.online.agent import Spec as TaskSpec
+from actionless.online.agent import Transitions
+from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
+from actionless.updates import Learner, standing, updated
 
-STATE_DIM, LONGEST, UPDATES = 17, 1000, 4
-CONTESTANTS: tuple[tuple[Method, ScaleName], ...] = (
-    ("oso-decqn", "cpu"),
-    ("oso-decqn", "paper"),
-    ("afdt", "cpu"),
-    ("afdt", "paper"),
-)
+STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
+WITHOUT_ACTIONS: tuple[Method, ...] = ("oso-decqn", "afdt")
+WITH_ACTIONS: tuple[LabelledName, ...] = get_args(LabelledName)
+COMPARED: tuple[ScaleName, ...] = ("cpu", "paper")
 LOG = "walker2d_medium-v2"
 
 
-def rows(count: int) -> Batch:
-    """Steps of one long episode."""
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(2, count, STATE_DIM)).astype(np.float32)
-    return Batch(
-        states=jnp.asarray(states[0]),
-        next_states=jnp.asarray(states[1]),
+class Contestant(NamedTuple):
+    """A learner, and what it learns from."""
+
+    learner: Learner
+    batches: Any
+    """Rows of so many updates, one behind the other."""
+    rows: int
+    """Of one update."""
+    updates: int
+    """Of the whole of learning from a log."""
+
+    def runner(self) -> Callable[[], None]:
+        """Some updates in one dispatch, as training makes them."""
+        key = jax.random.key(0, impl="rbg")
+        held = [standing(self.learner, jax.tree.map(lambda array: array[: self.rows], self.batches), key)]
+
+        def run() -> None:
+            held[0] = jax.block_until_ready(updated(held[0], self.batches, 0, UPDATES, key, self.rows))
+
+        return run
+
+
+def without_actions(method: Method, scale: ScaleName) -> Contestant:
+    """On steps of one long episode."""
+    config, (updates, batch_size) = preset(method, SCALES[scale], LOG), length(method, SCALES[scale], LOG)
+    rows = batch_size * (config.context if isinstance(config, AfdtConfig) else 1)
+    rng, count = np.random.default_rng(0), UPDATES * rows
+    batches = Batch(
+        **two_states(rng, count),
         rewards=jnp.ones(count),
         masks=jnp.ones(count),
         deltas=jnp.asarray(rng.integers(0, 3, (count, STATE_DIM)), jnp.int8),
         to_go=jnp.ones(count),
         times=jnp.full(count, LONGEST - 1, jnp.int32),
     )
+    spec, key = Spec(STATE_DIM, 3, longest_episode=LONGEST), jax.random.key(0, impl="rbg")
+    return Contestant(eqx.filter_jit(create_learner)(spec, config, key), batches, rows, updates)
 
 
-def contestant(method: Method, scale: ScaleName) -> Callable[[], None]:
-    """Some updates in one dispatch, as training makes them."""
-    config, key = preset(method, SCALES[scale], LOG), jax.random.key(0, impl="rbg")
-    _, batch_size = length(method, SCALES[scale], LOG)
-    size = batch_size * (config.context if isinstance(config, AfdtConfig) else 1)
-    batches = rows(UPDATES * size)
-    learner = eqx.filter_jit(create_learner)(Spec(STATE_DIM, 3, longest_episode=LONGEST), config, key)
-    held = [standing(learner, jax.tree.map(lambda array: array[:size], batches), key)]
+def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
+    """On transitions that need not belong together."""
+    sizes = LABELLED_SCALES[scale]
+    rng, count = np.random.default_rng(0), UPDATES * sizes.batch_size
+    batches = Transitions(
+        **two_states(rng, count),
+        actions=jnp.asarray(rng.uniform(-1, 1, (count, ACTION_DIM)), jnp.float32),
+        rewards=jnp.ones(count),
+        discounts=jnp.full(count, 0.99),
+        returns=jnp.ones(count),
+    )
+    spec, key = TaskSpec(STATE_DIM, ACTION_DIM, None), jax.random.key(0, impl="rbg")
+    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, sizes), key)
+    return Contestant(agent, batches, sizes.batch_size, sizes.offline_steps)
 
-    def run() -> None:
-        held[0] = jax.block_until_ready(updated(held[0], batches, 0, UPDATES, key, size))
 
-    return run
+def two_states(rng: np.random.Generator, count: int) -> dict[str, jax.Array]:
+    """States and next states."""
+    return {name: jnp.asarray(rng.normal(size=(count, STATE_DIM)), jnp.float32) for name in ("states", "next_states")}
 
 
 def main(repeats: int) -> None:
     """Measure in turns, after one unmeasured call that compiles."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # JAX starts its threads at its first computation
-    runs = {names: contestant(*names) for names in CONTESTANTS}
+    contestants = {
+        (method, scale): contestant
+        for scale in COMPARED
+        for method, contestant in (
+            *((method, without_actions(method, scale)) for method in WITHOUT_ACTIONS),
+            *((method, with_actions(method, scale)) for method in WITH_ACTIONS),
+        )
+    }
+    runs = {names: contestant.runner() for names, contestant in contestants.items()}
     for run in runs.values():
         run()
     best = dict.fromkeys(runs, float("inf"))
@@ -75,9 +116,9 @@ def main(repeats: int) -> None:
             best[names] = min(best[names], (time.process_time() - began) / UPDATES)
     figures = {
         f"{method}, {scale}": {
-            "ms_per_update": round(1000 * seconds, 1),
-            "updates": length(method, SCALES[scale], LOG)[0],
-            "core_hours": round(seconds * length(method, SCALES[scale], LOG)[0] / 3600, 2),
+            "ms_per_update": round(1000 * seconds, 2),
+            "updates": contestants[method, scale].updates,
+            "core_hours": round(seconds * contestants[method, scale].updates / 3600, 3),
         }
         for (method, scale), seconds in best.items()
     }
@@ -85,6 +126,6 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     main(parser.parse_args().repeats)

@@ -4,7 +4,8 @@
 
 Prints Markdown and writes it as table.md, one row per run as runs.csv, every evaluation as curves.csv and the figure as
 curves.svg; beside this file if no folder is given. Runs that these files have and RUNS does not stay in them, so that
-the comparison may grow on several machines. What is missing is named.
+the comparison may grow on several machines. What is missing is named. What learning from a log costs was measured by
+itself, for all methods at once: `python -m benchmarks.pretraining_methods > experiments/rivals/cost.json`.
 """
 
 import argparse
@@ -48,6 +49,10 @@ PUBLISHED = {
 """By the paper on IQL, and what CORL measured again of both methods."""
 
 
+LEARNERS = {f"{agent}-guided": method for method, agent in GUIDES.items()} | {method: method for method in LABELLED}
+"""What learns from the log."""
+
+
 class Key(NamedTuple):
     """What tells one run from the others."""
 
@@ -75,8 +80,6 @@ class Run(NamedTuple):
     """What the log alone taught, of agents that can act by then."""
     updates: int
     """Before the first step in the task: of pre-training, or from the labelled log."""
-    seconds: float | None
-    """None where it was not written down."""
 
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -107,20 +110,16 @@ def finished(folder: Path) -> Iterator[Run]:
         run = folder / piece.name
         if not (run / "result.json").exists():
             continue
-        offline = json.loads((run / "run.json").read_text())["config"].get("offline_steps", 0)
+        offline = config_of(run).get("offline_steps", 0)
         evaluations = [(row["step"], row["eval/return"]) for row in rows(run / "metrics.jsonl") if "eval/return" in row]
         steps, returns = map(np.array, zip(*evaluations, strict=True))
         acting = steps > offline
-        updates, seconds = offline, time_at(run, offline) if offline else 0.0
-        if piece.after:
-            updates, seconds = cost_of(folder / piece.after[0])
         yield Run(
             key=Key.of(piece),
             steps=steps[acting] - offline,
             returns=returns[acting],
             offline_return=float(returns[steps == offline][0]) if offline else None,
-            updates=updates,
-            seconds=seconds,
+            updates=config_of(folder / piece.after[0])["steps"] if piece.after else offline,
         )
 
 
@@ -139,7 +138,6 @@ def written(folder: Path) -> Iterator[Run]:
             returns=curve[:, 1],
             offline_return=optional(row["return_before_acting"]),
             updates=int(row["updates_before_acting"]),
-            seconds=optional(row["seconds_before_acting"]),
         )
 
 
@@ -164,26 +162,23 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def cost_of(run: Path) -> tuple[int, float]:
-    """Updates and seconds of a pre-training run."""
-    steps = json.loads((run / "run.json").read_text())["config"]["steps"]
-    return steps, time_at(run, steps)
+def config_of(run: Path) -> dict[str, Any]:
+    """A run's settings."""
+    return json.loads((run / "run.json").read_text())["config"]
 
 
-def time_at(run: Path, step: int) -> float:
-    """Seconds of work up to a step, over all calls that it took."""
-    return next(row["seconds"] for row in rows(run / "timing.jsonl") if row["step"] == step)
+def milliseconds_per_update() -> dict[str, float]:
+    """Of one core, by method, at the scale of these runs."""
+    measured = json.loads((Path(__file__).parent / "cost.json").read_text())
+    return {method: measured[f"{method}, cpu"]["ms_per_update"] for method in LEARNERS.values()}
 
 
-def table(runs: Sequence[Run]) -> str:
-    """One line per way and log, with each seed's figures: two are too few for an interval.
-
-    The time is that of the quicker seed: the other may have waited for other work on the machine.
-    """
+def table(runs: Sequence[Run], milliseconds: dict[str, float]) -> str:
+    """One line per way and log, with each seed's figures: two are too few for an interval."""
     reference = reference_scores(TASK)
     assert reference is not None
     lines = [
-        "| method | log | knows actions | updates before acting | their time | return before acting (score) "
+        "| method | log | knows actions | updates before acting | minutes of a core | return before acting (score) "
         "| mean over the run | last three (score) |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
@@ -194,7 +189,7 @@ def table(runs: Sequence[Run]) -> str:
                 continue
 
             def scored(values: Sequence[float]) -> str:
-                return ", ".join(f"{value:,.0f} ({reference.score(value):.0f})" for value in values)
+                return ", ".join(f"{value:,.0f} ({reference.score(value):z.0f})" for value in values)
 
             before = [run.offline_return for run in group if run.offline_return is not None]
             first = group[0]
@@ -203,7 +198,7 @@ def table(runs: Sequence[Run]) -> str:
                 "–" if log is None else log.removeprefix("walker2d_").removesuffix("-v2").replace("_", "-"),
                 "yes" if way in LABELLED else "no",
                 f"{first.updates:,}" if first.updates else "–",
-                f"{min(run.seconds for run in group) / 60:.1f} min" if first.updates else "–",
+                f"{first.updates * milliseconds[LEARNERS[way]] / 60_000:.1f}" if first.updates else "–",
                 scored(before) or "–",
                 ", ".join(f"{run.mean:,.0f}" for run in group),
                 scored([run.end for run in group]),
@@ -263,11 +258,6 @@ def write(path: Path, header: str, rows: Iterator[tuple[Any, ...]]) -> None:
         writer.writerows(rows)
 
 
-def rounded(value: float | None, digits: int) -> float | None:
-    """A figure as it is written."""
-    return None if value is None else round(value, digits)
-
-
 def main() -> None:
     """Write everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -278,18 +268,17 @@ def main() -> None:
     keys = {Key.of(piece): piece.name for piece in agents(asked.runs)}
     runs = [found[key] for key in {**keys, **found} if key in found]
     asked.out.mkdir(parents=True, exist_ok=True)
-    text = f"{table(runs)}\n{offline_table(runs)}"
+    text = f"{table(runs, milliseconds_per_update())}\n{offline_table(runs)}"
     print(text)
     (asked.out / "table.md").write_text(text)
     write(
         asked.out / "runs.csv",
-        "method log seed updates_before_acting seconds_before_acting return_before_acting mean_return last_three",
+        "method log seed updates_before_acting return_before_acting mean_return last_three",
         (
             (
                 *run.key,
                 run.updates,
-                rounded(run.seconds, 1),
-                rounded(run.offline_return, 2),
+                None if run.offline_return is None else round(run.offline_return, 2),
                 *((round(run.mean, 1), round(run.end, 1)) if len(run.steps) else (None, None)),
             )
             for run in runs
