@@ -18,6 +18,7 @@ from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
 from actionless.training.evaluation import episode_seed
+from actionless.training.familiar import warn_if_unfamiliar
 from actionless.training.finetune_options import (
     FinetuneOptions,
     LabelledOptions,
@@ -128,8 +129,10 @@ def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
 
 
 def _labelled(config: OnlineConfig, seed: int, log: Log, environment: Environment) -> LabelledLog:
-    environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
-    return LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
+    first = environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
+    labelled = LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
+    warn_if_unfamiliar(log, first, environment.name)
+    return labelled
 
 
 def _memory(config: OnlineConfig, log: Log) -> int:

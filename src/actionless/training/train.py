@@ -29,6 +29,7 @@ from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.evaluation import episode_seed
+from actionless.training.familiar import warn_if_unfamiliar
 from actionless.training.online import OnlineTask
 from actionless.training.online_options import (
     AgentOptions,
@@ -227,7 +228,7 @@ def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log |
     if isinstance(guidance, PlanGuidanceConfig):
         guide = PlanGuide.create(Planner.load(guidance.policy), guidance.target_return)
     elif guidance is not None:
-        guide = _guide(guidance, config, environment.spec, seed, schedule, log)
+        guide = _guide(guidance, config, environment, seed, schedule, log)
     return OnlineTask(environment, evaluation, config, seed, guide)
 
 
@@ -245,15 +246,22 @@ def _checked(environment: Environment, config: OnlineConfig, seed: int) -> Envir
 
 
 def _guide(
-    guidance: GuidanceConfig, config: OnlineConfig, spec: Spec, seed: int, schedule: Schedule | None, log: Log | None
+    guidance: GuidanceConfig,
+    config: OnlineConfig,
+    environment: Environment,
+    seed: int,
+    schedule: Schedule | None,
+    log: Log | None,
 ) -> Guide:
     policy = StatePolicy.load(guidance.policy)
     if guidance.idm.bootstrap and log is None:
         log = log_of(policy, guidance.policy)
+    if log is not None:
+        warn_if_unfamiliar(log, environment.reset(episode_seed(seed, 0)), environment.name)
     return Guide.create(
         policy,
-        action_dim=spec.action_dim,
-        bins=spec.bins,
+        action_dim=environment.spec.action_dim,
+        bins=environment.spec.bins,
         steps=config.steps,
         log=log if guidance.idm.bootstrap else None,
         schedule=guidance.schedule if schedule is None else schedule,

@@ -1,0 +1,34 @@
+"""Whether a log looks like one of the task: two tasks may have as many variables, and nothing else alike."""
+
+import logging
+
+import numpy as np
+from jaxtyping import Real
+
+from actionless.data.log import Log, blocks
+
+_log = logging.getLogger("actionless")
+
+_MARGIN = 0.5
+"""Of a variable's range in the log: first states of Walker2d and HalfCheetah are 0.7 and 1.2 ranges outside of each
+other's logs, those of a log's own task are inside."""
+
+
+def unfamiliar(log: Log, first: Real[np.ndarray, " dim"]) -> str | None:
+    """What of a task's first state lies far outside of all that the log has seen; constants of the log do not count."""
+    least, most = (np.full(log.state_dim, value) for value in (np.inf, -np.inf))
+    for block in blocks(len(log), log.states.itemsize * log.state_dim):
+        rows = np.asarray(log.states[block])
+        least, most = np.minimum(least, rows.min(axis=0)), np.maximum(most, rows.max(axis=0))
+    widths = np.where(most > least, most - least, np.inf)
+    outside = np.maximum(least - first, first - most) / widths
+    worst = int(outside.argmax())
+    if outside[worst] <= _MARGIN:
+        return None
+    return f"{log.state_names[worst]} = {first[worst]:.3g}, where the log has {least[worst]:.3g} to {most[worst]:.3g}"
+
+
+def warn_if_unfamiliar(log: Log, first: Real[np.ndarray, " dim"], task: str) -> None:
+    """A doubt and no more: a log may leave out how its episodes begin."""
+    if (strange := unfamiliar(log, first)) is not None:
+        _log.warning("%s: %s begins with %s: is it a log of this task?", log.source.path, task, strange)
