@@ -1,5 +1,6 @@
 """Needs PyTorch: `make test-sb3` runs it in an environment of its own."""
 
+import dataclasses
 import io
 import json
 import runpy
@@ -244,6 +245,14 @@ class TestTheLog:
         expected = model.policy.scale_action(model.predict(seen, deterministic=True)[0])
         np.testing.assert_allclose(callback._best_actions(states), expected)
         assert not np.allclose(model.predict(states, deterministic=True)[0], model.predict(seen, deterministic=True)[0])
+
+    def test_of_another_task_is_doubted(self, caplog):
+        walk = walk_log()
+        far_away = dataclasses.replace(walk, states=walk.states + 1000, next_states=walk.next_states + 1000)
+        for log in (far_away, walk):
+            model_of().learn(1, callback=GuideCallback(UP_AND_DOWN, log=log, config=SMALL))
+        (doubt,) = caplog.messages  # none of the log that it comes near to
+        assert doubt.startswith("walk.npz: the model's task begins with ") and doubt.endswith("log of this task?")
 
     def test_is_asked_for_where_the_policy_does_not_say(self):
         with pytest.raises(ActionlessError, match="the state policy: does not say where its log is"):

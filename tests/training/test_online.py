@@ -1,5 +1,6 @@
 """The online loop from beginning to end, within this process; tests/cli/test_train.py kills real runs."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -288,6 +289,14 @@ def test_a_policy_of_another_task_is_refused(tmp_path):
     ):
         run(tmp_path / "run", guide=tmp_path / "walk")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_policy_of_a_task_with_as_many_variables_is_doubted(tmp_path, caplog):
+    log = point_log()
+    far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
+    actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)
+    run(tmp_path / "run", guide=tmp_path / "far")
+    assert "far.npz: point_task:Point-v0 begins with s0 = 0.397, where the log has 99.1 to 101: is it" in caplog.text
 
 
 def test_a_log_that_is_gone_is_named_with_the_way_out(tmp_path):

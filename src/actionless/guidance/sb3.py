@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import NormalizeObservation
 from jaxtyping import Float, Real
 
+from actionless.data.familiar import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
@@ -93,6 +94,8 @@ class GuideCallback(BaseCallback):
         log = self._log
         if self._config.idm.bootstrap and log is None:
             log = log_of(self._policy, self._where)
+        if log is not None:
+            warn_if_unfamiliar(log, self._states()[0], "the model's task")
         seed = self.model.seed if self._seed is None else self._seed
         return Guide.create(
             self._policy,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from actionless.data.familiar import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
@@ -18,7 +19,6 @@ from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
 from actionless.training.evaluation import episode_seed
-from actionless.training.familiar import warn_if_unfamiliar
 from actionless.training.finetune_options import (
     FinetuneOptions,
     LabelledOptions,

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from actionless.data.familiar import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
@@ -29,7 +30,6 @@ from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.evaluation import episode_seed
-from actionless.training.familiar import warn_if_unfamiliar
 from actionless.training.online import OnlineTask
 from actionless.training.online_options import (
     AgentOptions,
