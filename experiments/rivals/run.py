@@ -4,9 +4,9 @@
     python experiments/rivals/run.py LOGS LONGER --steps 250000 --only td3 sac
 
 LOGS holds walker2d_{medium,medium_replay}-v2.hdf5, hopper_medium-v2.hdf5 and halfcheetah_medium-v2.hdf5 with actions;
-only `finetune` reads them. Stop it at any time and call it again: finished runs are kept, a stopped one goes on.
+only `finetune` reads the actions. Stop it at any time and call it again: finished runs are kept, a stopped one goes on.
 What is asked for brings along the pre-training that it needs.
-`table.py RUNS` makes the table and the figure.
+`table.py RUNS` makes the tables and the figure, `table.py LONGER --out FOLDER` those of another length.
 """
 
 import argparse
@@ -79,14 +79,20 @@ def work(piece: Piece, runs: Path, before: list[Future[None]]) -> None:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("logs", type=Path)
-    parser.add_argument("runs", type=Path)
+    parser.add_argument("logs", type=Path, help="the folder with the logs")
+    parser.add_argument("runs", type=Path, help="the folder for the runs, one for each length")
     parser.add_argument("--only", nargs="+", default=[""], help="pieces whose name holds one of these texts")
-    parser.add_argument("--steps", type=int, help="in the task, if not those of the scale")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--steps", type=int, help="in the task, if not those of the scale; learning from logs stays as it is"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="runs side by side, each on one thread")
     asked = parser.parse_args()
     every = list(pieces(asked.logs, asked.runs, asked.steps))
     chosen = [piece for piece in every if any(text in piece.name for text in asked.only)]
+    if not chosen:
+        parser.error(
+            f"--only {' '.join(asked.only)}: no run has such a name; there are {', '.join(p.name for p in every)}"
+        )
     needed = {piece.name for piece in chosen}.union(*(piece.after for piece in chosen))
     begun: dict[str, Future[None]] = {}
     with ThreadPoolExecutor(asked.workers) as pool:

@@ -2,9 +2,10 @@
 
     python experiments/rivals/table.py RUNS [--out FOLDER]
 
-Prints Markdown and writes it as table.md, one row per run as runs.csv, every evaluation as curves.csv and the figure as
-curves.svg; beside this file if no folder is given. Runs that these files have and RUNS does not stay in them, so that
-the comparison may grow on several machines. What is missing is named. What learning from a log costs was measured by
+Prints Markdown and writes it as table.md, one row per run as runs.csv, every evaluation in the task as curves.csv and
+the figure as curves.svg; beside this file if no folder is given. Runs that these files have and RUNS does not stay in
+them, so that the comparison may grow on several machines; runs of another length (`run.py --steps`) need a folder of
+their own. What is missing is named. What learning from a log costs was measured by
 itself, for all methods at once: `python -m benchmarks.pretraining_methods > experiments/rivals/cost.json`.
 """
 
@@ -42,11 +43,11 @@ COLOURS = dict(
 
 
 PUBLISHED = {
-    "walker2d_medium-v2": {"iql": "78.3 (CORL 84.0 ± 5.4)", "awac": "(CORL 69.4 ± 32.0)"},
-    "hopper_medium-v2": {"iql": "66.3 (CORL 62.8 ± 6.0)", "awac": "(CORL 63.7 ± 4.3)"},
-    "halfcheetah_medium-v2": {"iql": "47.4 (CORL 48.3 ± 0.1)", "awac": "(CORL 50.0 ± 0.3)"},
+    "walker2d_medium-v2": {"iql": "78.3 (CORL 80.9 ± 3.2)", "awac": "(CORL 66.5 ± 26.0)"},
+    "hopper_medium-v2": {"iql": "66.3 (CORL 67.5 ± 3.8)", "awac": "(CORL 74.5 ± 9.1)"},
+    "halfcheetah_medium-v2": {"iql": "47.4 (CORL 48.3 ± 0.2)", "awac": "(CORL 49.5 ± 0.6)"},
 }
-"""By the paper on IQL, and what CORL measured again of both methods."""
+"""By the paper on IQL, and what CORL measured again of both methods: the last scores in its README."""
 
 
 LEARNERS = {f"{agent}-guided": method for method, agent in GUIDES.items()} | {method: method for method in LABELLED}
@@ -261,12 +262,15 @@ def write(path: Path, header: str, rows: Iterator[tuple[Any, ...]]) -> None:
 def main() -> None:
     """Write everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("runs", type=Path, help="what run.py has made")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where tables and figure go")
     asked = parser.parse_args()
     found = {run.key: run for source in (written(asked.out), finished(asked.runs)) for run in source}
     keys = {Key.of(piece): piece.name for piece in agents(asked.runs)}
     runs = [found[key] for key in {**keys, **found} if key in found]
+    lengths = sorted({int(run.steps[-1]) for run in runs if len(run.steps)})
+    if len(lengths) > 1:
+        parser.error(f"runs of {' and '.join(map(str, lengths))} steps, which is no comparison: give others an --out")
     asked.out.mkdir(parents=True, exist_ok=True)
     text = f"{table(runs, milliseconds_per_update())}\n{offline_table(runs)}"
     print(text)

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from experiment import table_of
@@ -91,6 +93,31 @@ def test_what_was_found_elsewhere_stays_beside_what_is_found_here(script, tmp_pa
     assert "| hopper_medium-v2 | AWAC | 20 | 100.0 |" in both  # what was run again takes its place
     missing = both.splitlines()[-1]
     assert missing.startswith("Missing are ") and "iql-walker2d_medium-v2-" not in missing
+
+
+def test_runs_of_several_lengths_are_not_put_together(script, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    write(tmp_path / "short" / "td3-alone-0", {"steps": 20}, [1.0, 2.0])
+    write(tmp_path / "long" / "td3-alone-1", {"steps": 40}, [1.0, 2.0, 3.0, 4.0])
+    monkeypatch.setattr(sys, "argv", ["table.py", str(tmp_path / "short"), "--out", str(out)])
+    script.main()
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    monkeypatch.setattr(sys, "argv", ["table.py", str(tmp_path / "long"), "--out", str(out)])
+    with pytest.raises(SystemExit):
+        script.main()
+    assert "runs of 20 and 40 steps, which is no comparison: give others an --out" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize("folder", [Path(), Path("longer")])
+def test_the_tables_are_those_of_the_figures_beside_them(tmp_path, monkeypatch, folder):
+    with table_of("rivals", monkeypatch) as module:
+        kept = Path(module.__file__).parent / folder
+        for name in ("runs.csv", "curves.csv"):
+            shutil.copy(kept / name, tmp_path)
+        monkeypatch.setattr(sys, "argv", ["table.py", str(tmp_path / "nothing"), "--out", str(tmp_path)])
+        module.main()
+    assert (tmp_path / "table.md").read_text() == (kept / "table.md").read_text()
 
 
 def test_what_learning_from_a_log_costs_is_known_of_every_method(monkeypatch):

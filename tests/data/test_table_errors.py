@@ -121,7 +121,8 @@ class TestColumns:
     def test_actions_without_columns(self, tmp_path):
         path = table(tmp_path / "log.parquet")
         assert error(path, **BASIC, with_actions=True) == (
-            "actions were asked for, but no column is named as one; add --action-columns 'a,b'"
+            "actions were asked for, but no column is named as one; add --action-columns 'a,b', "
+            "or learn without them (`actionless pretrain`)"
         )
 
     def test_sort_without_time(self, tmp_path):

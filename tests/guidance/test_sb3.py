@@ -252,7 +252,7 @@ class TestTheLog:
         for log in (far_away, walk):
             model_of().learn(1, callback=GuideCallback(UP_AND_DOWN, log=log, config=SMALL))
         (doubt,) = caplog.messages  # none of the log that it comes near to
-        assert doubt.startswith("walk.npz: the model's task begins with ") and doubt.endswith("log of this task?")
+        assert doubt.startswith("walk.npz: the model's task begins with ") and doubt.endswith("give one of this")
 
     def test_is_asked_for_where_the_policy_does_not_say(self):
         with pytest.raises(ActionlessError, match="the state policy: does not say where its log is"):

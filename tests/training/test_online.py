@@ -17,6 +17,7 @@ from actionless.guidance.guide import Guide
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import online, online_options
+from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online import OnlineTask
 from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
@@ -296,7 +297,27 @@ def test_a_policy_of_a_task_with_as_many_variables_is_doubted(tmp_path, caplog):
     far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
     actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)
     run(tmp_path / "run", guide=tmp_path / "far")
-    assert "far.npz: point_task:Point-v0 begins with s0 = 0.397, where the log has 99.1 to 101: is it" in caplog.text
+    assert "far.npz: point_task:Point-v0 begins with s0 = 0.397, where the log has 99.1 to 101: if it" in caplog.text
+
+
+def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, policy, caplog):
+    options = {"scale": "smoke", "steps": 100, "batch_size": 16, "loop": LOOP, "guide": policy}
+    train(TASK, tmp_path / "over", warm_up=50, **options)
+    assert "the guide never acts: the first 50 steps are random (warm_up), and from step 50 on β is 0" in caplog.text
+    caplog.clear()
+    train(TASK, tmp_path / "never", warm_up=50, **options, guidance=GuideOptions(beta=0.0))  # as asked for
+    train(TASK, tmp_path / "acts", warm_up=49, **options)
+    assert "never acts" not in caplog.text
+
+
+def test_several_seeds_with_a_log_that_is_doubted_say_so_once_and_before_all(tmp_path, caplog):
+    log = point_log()
+    far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
+    actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "start_seeds", lambda *arguments, **named: [])
+        assert run(tmp_path / "runs", guide=tmp_path / "far", seeds=2) == []
+    assert caplog.text.count("point_task:Point-v0 begins with s0 = 0.397") == 1
 
 
 def test_a_log_that_is_gone_is_named_with_the_way_out(tmp_path):
@@ -335,6 +356,7 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
     ("options", "message"),
     [
         ({"seed": -1}, "seed=-1: choose between 0 and"),
+        ({"warm_up": None, "steps": 200}, r"steps=200: the scale 'smoke' begins with 200 random steps \(warm_up\)"),
         ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
         ({"action_bins": 1}, "action_bins=1: choose at least 2"),
         ({"guidance": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),

@@ -31,4 +31,6 @@ def unfamiliar(log: Log, first: Real[np.ndarray, " dim"]) -> str | None:
 def warn_if_unfamiliar(log: Log, first: Real[np.ndarray, " dim"], task: str) -> None:
     """A doubt and no more: a log may leave out how its episodes begin."""
     if (strange := unfamiliar(log, first)) is not None:
-        _log.warning("%s: %s begins with %s: is it a log of this task?", log.source.path, task, strange)
+        _log.warning(
+            "%s: %s begins with %s: if it is a log of another task, give one of this", log.source.path, task, strange
+        )

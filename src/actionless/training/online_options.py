@@ -182,6 +182,11 @@ def check_train_options(options: TrainOptions) -> None:
     check_seed(options.seed)
     if options.action_bins < 2:
         raise ActionlessError(f"action_bins={options.action_bins}: choose at least 2")
+    if options.warm_up is None and _warm_up(options) >= steps:
+        raise ActionlessError(
+            f"steps={steps}: the scale '{options.scale}' begins with {_warm_up(options)} random steps (warm_up): "
+            "choose more steps, or fewer of those"
+        )
     if not 0 <= _warm_up(options) < steps:
         raise ActionlessError(f"warm_up={_warm_up(options)}: choose at least 0 and fewer than the {steps} steps")
     check_loop(options.loop)

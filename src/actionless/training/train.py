@@ -137,7 +137,13 @@ def train_with(
             f"seeds={seeds}: each has a process of its own, which a schedule or log from Python does not reach: "
             "call train once for each seed"
         )
-    spec = _checked(make(config.environment, bins=config.action_bins), config, options.seed).spec
+    with closing(make(config.environment, bins=config.action_bins)) as task:
+        _checked(task, config, options.seed)
+        if isinstance(config.guidance, GuidanceConfig) and config.guidance.idm.bootstrap:
+            # Read by each seed's process: what is wrong with it is to be known before any of them begins.
+            policy = StatePolicy.load(config.guidance.policy)
+            _log_beside(policy, config.guidance, task, options.seed, None)
+        spec = task.spec
     numbers = tuple(range(options.seed, options.seed + seeds))
     several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, spec, manifest.data))
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
@@ -232,7 +238,7 @@ def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log |
     return OnlineTask(environment, evaluation, config, seed, guide)
 
 
-def _checked(environment: Environment, config: OnlineConfig, seed: int) -> Environment:
+def _checked(environment: Environment, config: OnlineConfig, seed: int) -> None:
     """A task whose first state is as it says, and which the guide knows: before anything is written."""
     environment.reset(episode_seed(seed, 0))
     if config.guidance is not None:
@@ -242,7 +248,6 @@ def _checked(environment: Environment, config: OnlineConfig, seed: int) -> Envir
                 f"{config.guidance.policy}: proposes changes of {variables} variables, and {config.environment} has "
                 f"{environment.spec.state_dim}: pre-train on a log of this task"
             )
-    return environment
 
 
 def _guide(
@@ -254,20 +259,33 @@ def _guide(
     log: Log | None,
 ) -> Guide:
     policy = StatePolicy.load(guidance.policy)
-    if guidance.idm.bootstrap and log is None:
-        log = log_of(policy, guidance.policy)
-    if log is not None:
-        warn_if_unfamiliar(log, environment.reset(episode_seed(seed, 0)), environment.name)
-    return Guide.create(
+    guide = Guide.create(
         policy,
         action_dim=environment.spec.action_dim,
         bins=environment.spec.bins,
         steps=config.steps,
-        log=log if guidance.idm.bootstrap else None,
+        log=_log_beside(policy, guidance, environment, seed, log) if guidance.idm.bootstrap else None,
         schedule=guidance.schedule if schedule is None else schedule,
         config=GuideConfig(idm=guidance.idm),
         seed=seed,
     )
+    if 0 < guide.end <= config.warm_up:
+        _log.warning(
+            "the guide never acts: the first %d steps are random (warm_up), and from step %d on β is 0: "
+            "choose more steps, or fewer random ones",
+            config.warm_up,
+            guide.end,
+        )
+    return guide
+
+
+def _log_beside(
+    policy: StatePolicy, guidance: GuidanceConfig, environment: Environment, seed: int, log: Log | None
+) -> Log:
+    """What the inverse dynamics model learns from besides: the log given, or that of the policy."""
+    log = log_of(policy, guidance.policy) if log is None else log
+    warn_if_unfamiliar(log, environment.reset(episode_seed(seed, 0)), environment.name)
+    return log
 
 
 def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:

@@ -97,7 +97,8 @@ def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> Ta
         )
     if options.with_actions and not options.action_columns:
         raise ActionlessError(
-            f"{path}: actions were asked for, but no column is named as one; add --action-columns 'a,b'"
+            f"{path}: actions were asked for, but no column is named as one; add --action-columns 'a,b', "
+            "or learn without them (`actionless pretrain`)"
         )
     if options.sort and options.time_column is None:
         raise ActionlessError(f"{path}: --sort needs to know the time; add --time-column")
