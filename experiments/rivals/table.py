@@ -210,7 +210,7 @@ def table(runs: Sequence[Run], milliseconds: dict[str, float]) -> str:
 
 def offline_table(runs: Sequence[Run]) -> str:
     """Scores after learning from the log alone, beside those published for D4RL's own log and a million updates."""
-    lines = ["| log | method | updates | score | published |", "| --- | --- | --- | --- | --- |"]
+    lines = []
     for log, published in PUBLISHED.items():
         reference = reference_scores(OFFLINE.get(log, TASK))
         assert reference is not None
@@ -219,7 +219,10 @@ def offline_table(runs: Sequence[Run]) -> str:
             if group:
                 scores = ", ".join(f"{reference.score(run.offline_return):.1f}" for run in group)
                 lines.append(f"| {log} | {TITLES[method]} | {group[0].updates:,} | {scores} | {score} |")
-    return "\n".join(lines) + "\n"
+    if not lines:
+        return ""
+    header = ["| log | method | updates | score | published |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join(["", *header, *lines]) + "\n"
 
 
 def draw(runs: Sequence[Run], out: Path) -> None:
@@ -272,7 +275,7 @@ def main() -> None:
     if len(lengths) > 1:
         parser.error(f"runs of {' and '.join(map(str, lengths))} steps, which is no comparison: give others an --out")
     asked.out.mkdir(parents=True, exist_ok=True)
-    text = f"{table(runs, milliseconds_per_update())}\n{offline_table(runs)}"
+    text = table(runs, milliseconds_per_update()) + offline_table(runs)
     print(text)
     (asked.out / "table.md").write_text(text)
     write(
