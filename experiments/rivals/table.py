@@ -245,12 +245,12 @@ def draw(runs: Sequence[Run], out: Path) -> None:
                     axis.plot(curves[0][0] / 1000, mean, color=COLOURS[way], linewidth=2, label=method)
             axis.spines[["top", "right"]].set_visible(False)
             axis.set_title(f"{log.replace('_', '-')}: {title}", fontsize=10)
-        row[0].set_ylabel(f"return in {TASK}, the agent alone")
+        row[0].set_ylabel(f"return in {TASK}, the agent alone", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("steps in the task (thousands)")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.14 / len(rows), 1, 1))
+    figure.tight_layout(rect=(0, 0.05 + 0.02 * len(rows), 1, 1))
     figure.savefig(out / "curves.svg", metadata={"Date": None})
 
 
