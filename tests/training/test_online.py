@@ -300,6 +300,13 @@ def test_a_policy_of_a_task_with_as_many_variables_is_doubted(tmp_path, caplog):
     assert "far.npz: point_task:Point-v0 begins with s0 = 0.397, where the log has 99.1 to 101: if it" in caplog.text
 
 
+def test_a_log_given_that_is_not_the_policys_is_refused(tmp_path, policy):
+    message = "walk.npz has 3 state variables, the state policy was trained on 2: give the log that the policy was"
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", guide=policy, log=small_log())
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, policy, caplog):
     options = {"scale": "smoke", "steps": 100, "batch_size": 16, "loop": LOOP, "guide": policy}
     train(TASK, tmp_path / "over", warm_up=50, **options)

@@ -94,10 +94,8 @@ class GuideCallback(BaseCallback):
         log = self._log
         if self._config.idm.bootstrap and log is None:
             log = log_of(self._policy, self._where)
-        if log is not None:
-            warn_if_unfamiliar(log, self._states()[0], "the model's task")
         seed = self.model.seed if self._seed is None else self._seed
-        return Guide.create(
+        guide = Guide.create(
             self._policy,
             action_dim=self.model.action_space.shape[0],
             steps=self.locals["total_timesteps"],
@@ -106,6 +104,9 @@ class GuideCallback(BaseCallback):
             config=self._config,
             seed=0 if seed is None else seed,
         )
+        if guide.log is not None:
+            warn_if_unfamiliar(guide.log, self._states()[0], "the model's task")
+        return guide
 
     def _follow(self) -> None:
         """Let the model take the guide's actions until this call of `learn` is over."""

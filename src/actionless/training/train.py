@@ -139,10 +139,9 @@ def train_with(
         )
     with closing(make(config.environment, bins=config.action_bins)) as task:
         _checked(task, config, options.seed)
-        if isinstance(config.guidance, GuidanceConfig) and config.guidance.idm.bootstrap:
-            # Read by each seed's process: what is wrong with it is to be known before any of them begins.
-            policy = StatePolicy.load(config.guidance.policy)
-            _log_beside(policy, config.guidance, task, options.seed, None)
+        if isinstance(config.guidance, GuidanceConfig):
+            # Each seed makes its own: what is wrong with it or its log is to be known before any of them begins.
+            _guide(config.guidance, config, task, options.seed, None, None)
         spec = task.spec
     numbers = tuple(range(options.seed, options.seed + seeds))
     several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, spec, manifest.data))
@@ -259,16 +258,20 @@ def _guide(
     log: Log | None,
 ) -> Guide:
     policy = StatePolicy.load(guidance.policy)
+    if guidance.idm.bootstrap and log is None:
+        log = log_of(policy, guidance.policy)
     guide = Guide.create(
         policy,
         action_dim=environment.spec.action_dim,
         bins=environment.spec.bins,
         steps=config.steps,
-        log=_log_beside(policy, guidance, environment, seed, log) if guidance.idm.bootstrap else None,
+        log=log if guidance.idm.bootstrap else None,
         schedule=guidance.schedule if schedule is None else schedule,
         config=GuideConfig(idm=guidance.idm),
         seed=seed,
     )
+    if guide.log is not None:
+        warn_if_unfamiliar(guide.log, environment.reset(episode_seed(seed, 0)), environment.name)
     if 0 < guide.end <= config.warm_up:
         _log.warning(
             "the guide never acts: the first %d steps are random (warm_up), and from step %d on β is 0: "
@@ -277,15 +280,6 @@ def _guide(
             guide.end,
         )
     return guide
-
-
-def _log_beside(
-    policy: StatePolicy, guidance: GuidanceConfig, environment: Environment, seed: int, log: Log | None
-) -> Log:
-    """What the inverse dynamics model learns from besides: the log given, or that of the policy."""
-    log = log_of(policy, guidance.policy) if log is None else log
-    warn_if_unfamiliar(log, environment.reset(episode_seed(seed, 0)), environment.name)
-    return log
 
 
 def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
