@@ -6,7 +6,7 @@ Prints Markdown and writes it as table.md, one row per run as runs.csv, every ev
 the figure as curves.svg; beside this file if no folder is given. Runs that these files have and RUNS does not stay in
 them, so that the comparison may grow on several machines; runs of another length (`run.py --steps`) need a folder of
 their own. What is missing is named. What learning from a log costs was measured by
-itself, for all methods at once: `python -m benchmarks.pretraining_methods > experiments/rivals/cost.json`.
+itself, for all methods at once, by `python -m benchmarks.pretraining_methods`, and is in cost.json.
 """
 
 import argparse
