@@ -8,6 +8,7 @@ import pytest
 from toy_run import new_run
 
 from actionless.errors import ActionlessError
+from actionless.files import unique_aside
 from actionless.runs.directory import Manifest, Result, Run, require_free
 from actionless.runs.threads import threads_here, use_threads
 
@@ -119,10 +120,11 @@ def test_other_versions_and_threads_are_named_when_a_run_is_opened(tmp_path, cap
 
 
 def test_leftovers_of_killed_processes_are_cleared(tmp_path):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    stale = [tmp_path / f".run.{ended.pid}.{kind}" for kind in ("new", "old")]
-    others = [tmp_path / f".run.{os.getppid()}.new", tmp_path / ".run.notes.new", tmp_path / f".runs.{ended.pid}.new"]
+    code = "import pathlib, sys; from actionless.files import unique_aside as u; p = pathlib.Path(sys.argv[1])"
+    code += "; print(u(p / 'run', 'new').name, u(p / 'run', 'old').name, u(p / 'runs', 'new').name)"
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    *stale, of_another = [tmp_path / name for name in ended.stdout.split()]
+    others = [unique_aside(tmp_path / "run", "new"), tmp_path / ".run.notes.new", of_another]
     for path in (*stale, *others):
         path.mkdir()
         (path / "run.json").write_text("{}")
@@ -133,6 +135,7 @@ def test_leftovers_of_killed_processes_are_cleared(tmp_path):
 
 def test_threads_are_those_the_environment_says(monkeypatch):
     monkeypatch.setenv("NPROC", "")
+    monkeypatch.setenv("PJRT_NPROC", "")
     assert threads_here() == len(os.sched_getaffinity(0))
     use_threads(3)
     assert threads_here() == 3

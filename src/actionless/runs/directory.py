@@ -9,20 +9,18 @@ result.json     the summary, written last: where it exists, the run is finished
 """
 
 import fcntl
-import glob
 import importlib.metadata
 import json
 import logging
 import os
 import platform
-import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble, sync_directory, write_durably
+from actionless.files import clear_leftovers, disk_trouble, sync_directory, unique_aside, write_durably
 from actionless.runs.threads import threads_here
 
 _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
@@ -71,8 +69,8 @@ class Run:
         require_free(path, overwrite=overwrite)
         with disk_trouble(path, "choose an --out that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _clear_leftovers(path)
-            aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+            clear_leftovers(path)
+            aside = unique_aside(path, "new")
             aside.mkdir()
             try:
                 lock = _lock(aside)
@@ -140,24 +138,6 @@ def require_free(path: Path, *, overwrite: bool = False) -> None:
         raise ActionlessError(f"{path} is no run directory, so --overwrite leaves it alone: choose another --out")
 
 
-def _clear_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while they made or replaced this run left beside it."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        owner = re.fullmatch(r"\.(\d+)\.(new|old)", leftover.name.removeprefix(f".{path.name}"))
-        if owner is not None and not _is_alive(int(owner[1])):
-            shutil.rmtree(leftover)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _warn_of_changes(path: Path, manifest: Manifest) -> None:
     was = {**manifest.versions, "threads": str(manifest.threads)}
     now = {**installed_versions(), "threads": str(threads_here())}
@@ -169,7 +149,7 @@ def _warn_of_changes(path: Path, manifest: Manifest) -> None:
 def _remove_run(path: Path) -> None:
     # With the runs of several seeds inside: each may be held by a process of its own.
     locks = [_lock(held.parent) for held in (path / "lock", *sorted(path.glob("*/lock")))]
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    old = unique_aside(path, "old")
     path.rename(old)
     shutil.rmtree(old)
     for lock in locks:
