@@ -15,6 +15,7 @@ import logging
 import os
 import platform
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,20 @@ from actionless.files import clear_leftovers, disk_trouble, sync_directory, uniq
 from actionless.runs.threads import threads_here
 
 _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
+"""What decides the last bits of every run."""
+_SIMULATORS = ("dm-control", "gymnasium", "mujoco")
+"""What decides the episodes of a run with an environment."""
 
 _log = logging.getLogger("actionless")
 
 
 def installed_versions() -> dict[str, str]:
-    """The versions that decide a run's bits."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _PACKAGES}
+    """Versions of Python and of the packages that decide a run; of an extra, only where it is installed."""
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, *_SIMULATORS):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 @dataclass(frozen=True)
@@ -139,11 +147,22 @@ def require_free(path: Path, *, overwrite: bool = False) -> None:
 
 
 def _warn_of_changes(path: Path, manifest: Manifest) -> None:
+    """Say what is different now from when the run was made.
+
+    A version that run.json does not record says nothing: it was written before that version was recorded, or the
+    package was not installed. An environment that needs a missing package is refused when it is made.
+    """
     was = {**manifest.versions, "threads": str(manifest.threads)}
     now = {**installed_versions(), "threads": str(threads_here())}
-    changes = [f"{name} {was.get(name, 'none')}, now {now[name]}" for name in now if now[name] != was.get(name)]
-    if changes:
-        _log.warning("%s was made with %s: expect the last bits to differ", path, "; ".join(changes))
+    changed = {name for name in was.keys() & now.keys() if was[name] != now[name]}
+    simulators = changed.intersection(_SIMULATORS)
+    for names, consequence in (
+        (changed - simulators, "expect the last bits to differ"),
+        (simulators if "environment" in manifest.config else (), "expect other episodes from the same seed"),
+    ):
+        if names:
+            changes = "; ".join(f"{name} {was[name]}, now {now[name]}" for name in sorted(names))
+            _log.warning("%s was made with %s: %s", path, changes, consequence)
 
 
 def _remove_run(path: Path) -> None:
