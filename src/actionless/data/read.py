@@ -128,11 +128,11 @@ def _refuse_table_options(path: str, title: str, options: ReadOptions) -> None:
 def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:
     # Imported here: no reader loads the library of another.
     if kind == "hdf5":
-        from actionless.data.keyed import read_hdf5
+        from actionless.data.hdf5_npz import read_hdf5
 
         return read_hdf5(files[0], options, store)
     if kind == "npz":
-        from actionless.data.keyed import read_npz
+        from actionless.data.hdf5_npz import read_npz
 
         return read_npz(files[0], options, store)
     if kind == "pickle":
