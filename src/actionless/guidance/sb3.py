@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import NormalizeObservation
 from jaxtyping import Float, Real
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig

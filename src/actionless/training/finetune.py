@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with

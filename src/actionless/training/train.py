@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
