@@ -17,7 +17,7 @@ from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.switch import Schedule
-from actionless.offline.origin import log_of
+from actionless.offline.log_origin import log_of
 from actionless.offline.state_policy import StatePolicy
 
 require_extra("stable_baselines3", "sb3", "guiding an agent of Stable-Baselines3")

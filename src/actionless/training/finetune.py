@@ -10,7 +10,7 @@ from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
-from actionless.offline.origin import Origin
+from actionless.offline.log_origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make

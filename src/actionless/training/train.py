@@ -14,7 +14,7 @@ from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.planning import PlanGuide
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
 from actionless.offline import policy_files
-from actionless.offline.origin import log_of
+from actionless.offline.log_origin import log_of
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
