@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.core import Env
 from toy_agents import CONFIGS, leaves_equal, random_batch
 
-from actionless.data.factorised import FORMAT
+from actionless.data.factorised_dmc import FORMAT
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
 from actionless.online import replay

@@ -136,7 +136,7 @@ def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store
 
         return read_npz(files[0], options, store)
     if kind == "pickle":
-        from actionless.data.factorised import read_factorised
+        from actionless.data.factorised_dmc import read_factorised
 
         return read_factorised(files[0], options, store)
     from actionless.data.table.read import read_table

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 
-from actionless.data.factorised import FORMAT as FACTORISED
+from actionless.data.factorised_dmc import FORMAT as FACTORISED
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from actionless.data import factorised
-from actionless.data.factorised import read_factorised
+from actionless.data.factorised_dmc import read_factorised
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
 from actionless.errors import ActionlessError
