@@ -217,7 +217,7 @@ def kind_of(file: Path) -> str:
         kind = "csv"
     named = _ENDINGS.get(file.suffix.lower())
     if named == "csv" and kind is None:
-        from actionless.data.table.text import require_utf8
+        from actionless.data.table.csv_text import require_utf8
 
         require_utf8(file)
     if named is not None and named != kind:
