@@ -20,8 +20,8 @@ from actionless.guidance.idm import ActionNetwork
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.online.action_translation import Levels, normalised_actions
 from actionless.online.environments import Environment, make
-from actionless.online.translation import Levels, normalised_actions
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 

@@ -19,8 +19,8 @@ from gymnasium import spaces
 from jaxtyping import Shaped
 
 from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.online.action_translation import Choice, Choices, Levels, Limits, Translation
 from actionless.online.agent import Spec
-from actionless.online.translation import Choice, Choices, Levels, Limits, Translation
 
 SUITE = "dmc:"
 

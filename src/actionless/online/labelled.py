@@ -8,11 +8,11 @@ from actionless.data.factorised_dmc import FORMAT as FACTORISED
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
+from actionless.online.action_translation import normalised_actions
 from actionless.online.agent import Agent
 from actionless.online.environments import Environment
 from actionless.online.replay import Replay
 from actionless.online.standardise import Standardised, Standardiser
-from actionless.online.translation import normalised_actions
 
 
 class LabelledLog(NamedTuple):
