@@ -14,7 +14,7 @@ from actionless.offline.log_origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName

@@ -17,7 +17,7 @@ from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
 from actionless.online import replay
 from actionless.online.environments import Environment
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import create_agent
 from actionless.online.replay import UNKNOWN, Replay, sample_both
 
