@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Int8, Real, Shaped
 
 from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, TARGETS, ExpertIdm, expert_idm
 from actionless.analysis.scores import ReferenceScores, reference_scores
-from actionless.data import factorised
+from actionless.data import factorised_dmc
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
@@ -165,7 +165,7 @@ def _require_same_order(names: Sequence[str], labelled: Log) -> None:
 
 def _action_bins(environment: str, labelled: Log) -> int | None:
     """How to make the task, so that its actions are of the kind that the labelled log has."""
-    if labelled.source.format == factorised.FORMAT and labelled.actions is not None:
+    if labelled.source.format == factorised_dmc.FORMAT and labelled.actions is not None:
         return max(2, int(labelled.actions.max()) + 1)
     task = make(environment, bins=2)
     task.close()
