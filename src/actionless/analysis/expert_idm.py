@@ -27,8 +27,8 @@ from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
 from actionless.offline.presets import ScaleName
+from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
 from actionless.online.environments import Environment
-from actionless.online.translation import Translation, normalised_actions, translation_to_json
 from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
