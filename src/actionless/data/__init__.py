@@ -1,1 +1,1 @@
-"""The log: schema, readers, checks, inspection and conversion."""
+"""The log: schema, readers, checks and conversion."""
