@@ -65,6 +65,16 @@ class Whole(Settings):
             raise ActionlessError(f"steps={self.steps}: choose at least {self.size}")
 
 
+@dataclass(frozen=True)
+class Range(Settings):
+    low: int
+    high: int
+
+    def check(self):
+        if self.low >= self.high:
+            raise ActionlessError(f"low={self.low}: choose below {self.high}")
+
+
 WHOLE = Whole("a", 10)
 
 
@@ -104,6 +114,15 @@ def test_flat_names_reach_every_part():
         Whole("a", 10, guidance=(Loud(), Quiet())), {"steps": 20, "whisper": False, "inner_every": 2}, "the test"
     )
     assert (settings.steps, settings.guidance[1]) == (20, Quiet(False))
+
+
+def test_changes_are_made_together():
+    assert changed(Range(1, 2), {"low": 5, "high": 6}, "the test") == Range(5, 6)
+
+
+def test_a_whole_part_can_be_replaced_and_changed_further():
+    settings = changed(WHOLE, {"learner": Loud(3.0), "inner_every": 2}, "the test")
+    assert settings.learner == Loud(3.0, Inner(every=2))
 
 
 def test_prefixes_begin_at_the_second_level():

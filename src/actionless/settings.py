@@ -28,6 +28,9 @@ from actionless.errors import ActionlessError
 SettingsType = TypeVar("SettingsType", bound="Settings")
 Value = TypeVar("Value")
 
+ScaleName = Literal["smoke", "cpu", "paper"]
+"""Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
+
 _PYTHON = "python"
 """The kind that stands in JSON for an object that cannot be stored, such as a user's function."""
 
@@ -153,6 +156,13 @@ def _check_number(name: str, value: Any, kind: type, bounds: Bounds) -> None:
         raise ActionlessError(f"{name}={value!r}: {bounds.advice(whole=whole)}")
 
 
+def table_entry(table: Mapping[str, Value], name: str, what: str) -> Value:
+    """The entry of a table of methods, agents or kinds. A name that it lacks is refused with those that it has."""
+    if name not in table:
+        raise ActionlessError(f"{what}={name!r}: choose {', '.join(map(repr, table))}")
+    return table[name]
+
+
 # Flat names: what a user calls a setting, wherever it is stored.
 
 
@@ -192,24 +202,34 @@ def changed(
 ) -> SettingsType:
     """Settings with those changes, by flat name. A name that `owner` does not know, or has fixed, is refused."""
     known = {name: path for name, path in flat_names(settings).items() if name not in fixed}
+    parts = {name: (name,) for name, hint in _hints(type(settings)).items() if is_part(hint)}
+    changes: dict[tuple[str | int, ...], tuple[str, Any]] = {}
     for name, value in given.items():
-        if name not in known:
+        path = known.get(name, parts.get(name))
+        if path is None:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ActionlessError(f"{name}: not an option of {owner}, which knows {', '.join(sorted(known))}{hint}")
-        settings = _replaced(settings, known[name], value, name)
-    return settings
+        changes[path] = (name, value)
+    return _replaced(settings, changes)
 
 
-def _replaced(holder: Any, path: tuple[str | int, ...], value: Any, name: str) -> Any:
-    """A copy of `holder` with the value at the end of the path; an error names the setting as the user knows it."""
-    first, rest = path[0], path[1:]
-    if isinstance(first, int):
-        return (*holder[:first], _replaced(holder[first], rest, value, name), *holder[first + 1 :])
-    if rest:
-        return dataclasses.replace(holder, **{first: _replaced(getattr(holder, first), rest, value, name)})
-    check_value(name, value, _hints(type(holder))[first])
-    return dataclasses.replace(holder, **{first: value})
+def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, Any]]) -> Any:
+    """A copy with the value at the end of each path. All are set before relations between fields are checked."""
+    inner: dict[str | int, dict[tuple[str | int, ...], tuple[str, Any]]] = {}
+    values: dict[str, Any] = {}
+    for (first, *rest), (name, value) in changes.items():
+        if rest:
+            inner.setdefault(first, {})[tuple(rest)] = (name, value)
+        else:
+            assert isinstance(first, str)
+            check_value(name, value, _hints(type(holder))[first])  # here, where the user's own name for it is known
+            values[first] = value
+    if isinstance(holder, tuple):
+        return tuple(_replaced(part, inner[i]) if i in inner else part for i, part in enumerate(holder))
+    for name, part in inner.items():
+        values[str(name)] = _replaced(values.get(str(name), getattr(holder, str(name))), part)
+    return dataclasses.replace(holder, **values)
 
 
 def field_help(cls: type) -> dict[str, str]:

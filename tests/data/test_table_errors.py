@@ -485,7 +485,7 @@ class TestCsv:
         )
 
     def test_too_many_cells_across_a_chunk(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("actionless.data.table.text._CHUNK_BYTES", 7)
+        monkeypatch.setattr("actionless.data.table.csv_text._CHUNK_BYTES", 7)
         path = text(tmp_path / "log.csv", "x,y,r\n" + "100,2,0\n" * 10 + "100,2,0,4\n")
         assert error(path, **BASIC).startswith("line 12 has 4 cells, but the header names 3 columns")
 

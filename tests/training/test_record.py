@@ -12,10 +12,10 @@ import actionless
 from actionless import cli
 from actionless.data.recording import Recording, read_metadata, write_recording
 from actionless.errors import ActionlessError
+from actionless.online.action_translation import Choice, Limits
 from actionless.online.agent import Spec
 from actionless.online.environments import make
 from actionless.online.replay import Replay
-from actionless.online.translation import Choice, Limits
 from actionless.runs.sinks import read_rows
 from actionless.training import train as training
 from actionless.training.evaluation import returns_of

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +12,7 @@ import polars as pl
 from actionless.data.log import Log, blocks
 from actionless.data.minari import PREFIX, minari_root
 from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.files import clear_leftovers, remove, unique_aside
 
 MinariStorageName = Literal["hdf5", "arrow", "parquet"]
 
@@ -87,9 +86,11 @@ def _companions(target: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
-    """Write to `aside`; only what is complete takes the place of `target`, which is kept until then."""
-    old = aside.with_name(f"{aside.name}.old")
+def _put_in_place(target: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Where to write, in `folder` or beside `target`: only what is complete replaces `target`."""
+    beside = (folder or target.parent) / target.name
+    clear_leftovers(beside)
+    aside, old = unique_aside(beside), unique_aside(beside, "old")
     try:
         yield aside
         if target.is_dir():
@@ -98,15 +99,8 @@ def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        for path in (aside, old):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def _aside(folder: Path, name: str) -> Path:
-    return folder / f".{name}.{os.getpid()}.partial"
+        remove(aside)
+        remove(old)
 
 
 def _write_npz(log: Log, target: Path) -> None:
@@ -120,7 +114,7 @@ def _write_npz(log: Log, target: Path) -> None:
     }
     if log.actions is not None:
         arrays["actions"] = log.actions
-    with _put_in_place(_aside(target.parent, target.name), target) as aside, aside.open("wb") as file:
+    with _put_in_place(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -131,8 +125,8 @@ def _write_parquet(log: Log, target: Path) -> None:
     row_bytes = log.states.itemsize * log.state_dim
     settings = _companions(target)[0]
     with (
-        _put_in_place(_aside(target.parent, target.name), target) as aside,
-        _put_in_place(_aside(settings.parent, settings.name), settings) as settings_aside,
+        _put_in_place(target) as aside,
+        _put_in_place(settings) as settings_aside,
     ):
         # A source and a sink, since Polars has no writer that takes one block after another.
         rows = register_io_source(
@@ -243,7 +237,8 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
 
     target = minari_root() / dataset_id
     minari_root().mkdir(parents=True, exist_ok=True)
-    with _put_in_place(_aside(minari_root(), target.name), target) as aside:
+    # Not beside the target, whose group may not exist yet.
+    with _put_in_place(target, minari_root()) as aside:
         aside.mkdir()
         data = MinariStorage.new(
             aside / "data",

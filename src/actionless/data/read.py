@@ -128,15 +128,15 @@ def _refuse_table_options(path: str, title: str, options: ReadOptions) -> None:
 def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:
     # Imported here: no reader loads the library of another.
     if kind == "hdf5":
-        from actionless.data.keyed import read_hdf5
+        from actionless.data.hdf5_npz import read_hdf5
 
         return read_hdf5(files[0], options, store)
     if kind == "npz":
-        from actionless.data.keyed import read_npz
+        from actionless.data.hdf5_npz import read_npz
 
         return read_npz(files[0], options, store)
     if kind == "pickle":
-        from actionless.data.factorised import read_factorised
+        from actionless.data.factorised_dmc import read_factorised
 
         return read_factorised(files[0], options, store)
     from actionless.data.table.read import read_table
@@ -217,7 +217,7 @@ def kind_of(file: Path) -> str:
         kind = "csv"
     named = _ENDINGS.get(file.suffix.lower())
     if named == "csv" and kind is None:
-        from actionless.data.table.text import require_utf8
+        from actionless.data.table.csv_text import require_utf8
 
         require_utf8(file)
     if named is not None and named != kind:

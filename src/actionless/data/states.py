@@ -64,7 +64,7 @@ def _from_standard_input(names: Sequence[str]) -> States:
 
 
 def _from_npz(path: Path, names: Sequence[str]) -> States:
-    from actionless.data.keyed import npz_arrays
+    from actionless.data.hdf5_npz import npz_arrays
 
     arrays = npz_arrays(path, ("states", "next_states", "state_names"))
     states = _matrix(path, arrays, ("states", "observations"))

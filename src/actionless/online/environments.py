@@ -19,8 +19,8 @@ from gymnasium import spaces
 from jaxtyping import Shaped
 
 from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.online.action_translation import Choice, Choices, Levels, Limits, Translation
 from actionless.online.agent import Spec
-from actionless.online.translation import Choice, Choices, Levels, Limits, Translation
 
 SUITE = "dmc:"
 
@@ -238,7 +238,7 @@ def _in_one_line(space: spaces.Space) -> str:
 
 def _suite_task(name: str) -> gymnasium.Env:
     require_extra("dm_control", "dmc", f"task '{name}'")
-    from actionless.online.suite import SuiteTask, tasks
+    from actionless.online.dm_control import DMControlEnvironment, tasks
 
     known = tasks()
     if name not in known:
@@ -247,4 +247,4 @@ def _suite_task(name: str) -> gymnasium.Env:
             f"(its domains: {', '.join(dict.fromkeys(domain for domain, _ in known.values()))})"
         )
     with _without_notices_on_models():
-        return SuiteTask(*known[name])
+        return DMControlEnvironment(*known[name])

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
-from actionless.offline.origin import Origin
+from actionless.offline.log_origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName

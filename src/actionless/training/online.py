@@ -21,7 +21,7 @@ from actionless.guidance.planning import PlanGuide
 from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import create_agent
 from actionless.online.replay import Replay, sample_both
 from actionless.randomness import generator

@@ -12,7 +12,7 @@ from actionless.data.read import read_with
 from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
-from actionless.offline.origin import Origin
+from actionless.offline.log_origin import Origin
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import Method, ScaleName

@@ -18,12 +18,12 @@ from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
 from actionless.offline.presets import ScaleName
+from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.presets import AgentName
 from actionless.online.replay import Replay
-from actionless.online.translation import Translation
 from actionless.randomness import generator
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay

@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.planning import PlanGuide
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
 from actionless.offline import policy_files
-from actionless.offline.origin import log_of
+from actionless.offline.log_origin import log_of
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from actionless.data.log import BLOCK_BYTES
-from actionless.data.table import text
+from actionless.data.table import csv_text
 from actionless.errors import ActionlessError, first_line
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class TableFile:
     @cached_property
     def separator(self) -> str:
         """What separates the cells of a CSV."""
-        return text.separator_of(self.path)
+        return csv_text.separator_of(self.path)
 
     def require_complete(self) -> None:
         """Refuse a file whose end is missing and a CSV whose cells are out of place."""
         if self.kind == "csv":
-            text.require_distinct_names(self.path, self.separator)
-            text.require_no_long_lines(self.path, self.separator, len(self.schema))
+            csv_text.require_distinct_names(self.path, self.separator)
+            csv_text.require_no_long_lines(self.path, self.separator, len(self.schema))
             return
         wanted = _LAST_BYTES[self.kind]
         with self.path.open("rb") as file:
@@ -89,7 +89,7 @@ class TableFile:
     def place(self, row: int) -> str:
         """How people find a row of this file."""
         if self.kind == "csv":
-            return f"line {text.line_of(self.path, self.separator, row)}"
+            return f"line {csv_text.line_of(self.path, self.separator, row)}"
         return f"row {row} (counting from 0)"
 
     def _scan(self, wanted: Mapping[str, DataType]) -> pl.LazyFrame:
@@ -101,7 +101,7 @@ class TableFile:
         return pl.scan_csv(
             self.path,
             separator=self.separator,
-            null_values=list(text.MISSING),
+            null_values=list(csv_text.MISSING),
             infer_schema_length=_INFER_ROWS,
             try_parse_dates=True,
             schema_overrides={name: self._cell_type(name, dtype) for name, dtype in wanted.items()},
@@ -118,7 +118,7 @@ class TableFile:
             return query()
         except (pl.exceptions.PolarsError, OSError) as error:
             if self.kind == "csv":
-                raise text.problem(self.path, self.separator, error) from error
+                raise csv_text.problem(self.path, self.separator, error) from error
             raise ActionlessError(
                 f"{self.path}: damaged: cannot be read as {_TITLES[self.kind]} ({first_line(error)}); write it again"
             ) from error

@@ -8,8 +8,8 @@ import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.table.columns import TableColumns
+from actionless.data.table.csv_text import NotWholeError
 from actionless.data.table.files import DataType, TableFile
-from actionless.data.table.text import NotWholeError
 from actionless.errors import ActionlessError
 
 _UNITS = ("ms", "us", "ns")

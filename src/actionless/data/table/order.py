@@ -9,7 +9,7 @@ import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.options import ReadOptions
-from actionless.data.rows import RowPairs
+from actionless.data.row_pairs import RowPairs
 from actionless.data.table.columns import TableColumns
 from actionless.data.table.files import DataType
 from actionless.data.table.keys import Keys, Places

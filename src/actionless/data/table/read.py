@@ -16,7 +16,7 @@ from jaxtyping import Float
 from actionless.data.checks import FiniteCheck, action_like, require_transitions
 from actionless.data.log import Log, Source
 from actionless.data.options import ReadOptions
-from actionless.data.rows import RowPairs
+from actionless.data.row_pairs import RowPairs
 from actionless.data.store import LogArrays, Store
 from actionless.data.table.columns import TableColumns, choose_columns, require_columns
 from actionless.data.table.files import DataType, TableFile

@@ -10,7 +10,7 @@ from actionless.discretise import Discretiser
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class EpisodeSubset:
     """What is measured on, or what a policy has learnt from."""
 
     log: Log
@@ -19,7 +19,7 @@ class Part:
     title: str
 
     @classmethod
-    def whole(cls, log: Log) -> "Part":
+    def whole(cls, log: Log) -> "EpisodeSubset":
         """Every episode."""
         return cls(log, np.arange(len(log)), "the whole log")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionless.data import factorised
-from actionless.data.factorised import read_factorised
+from actionless.data import factorised_dmc
+from actionless.data.factorised_dmc import read_factorised
 from actionless.data.options import ReadOptions
 from actionless.data.store import Store
 from actionless.errors import ActionlessError
@@ -168,7 +168,7 @@ def test_dotted_names_reach_nothing_through_what_is_admitted(tmp_path):
         read_bytes(tmp_path, program(text("numpy"), text("dtype.__init__.__globals__"), b"\x93"))
 
 
-@pytest.mark.parametrize("name", sorted(factorised._ADMITTED))
+@pytest.mark.parametrize("name", sorted(factorised_dmc._ADMITTED))
 @pytest.mark.parametrize("attribute", ["__call__", "__class__", "__dict__", "__defaults__"])
 def test_a_pickle_cannot_change_what_it_may_call(tmp_path, name, attribute):
     change = b"N}" + text(attribute) + text("x") + b"s\x86b"
@@ -243,7 +243,7 @@ def test_a_pickle_of_something_else(tmp_path, obj, message):
 
 def changed(index, field, value):
     rows = [list(row) for row in transitions()]
-    rows[index][factorised.FIELDS.index(field)] = value
+    rows[index][factorised_dmc.FIELDS.index(field)] = value
     return rows
 
 

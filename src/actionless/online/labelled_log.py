@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 import equinox as eqx
 
-from actionless.data.factorised import FORMAT as FACTORISED
+from actionless.data.factorised_dmc import FORMAT as FACTORISED
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
+from actionless.online.action_translation import normalised_actions
 from actionless.online.agent import Agent
 from actionless.online.environments import Environment
 from actionless.online.replay import Replay
 from actionless.online.standardise import Standardised, Standardiser
-from actionless.online.translation import normalised_actions
 
 
 class LabelledLog(NamedTuple):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from actionless.online.translation import (
+from actionless.online.action_translation import (
     Choice,
     Choices,
     Levels,

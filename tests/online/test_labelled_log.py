@@ -12,12 +12,12 @@ from gymnasium import spaces
 from gymnasium.core import Env
 from toy_agents import CONFIGS, leaves_equal, random_batch
 
-from actionless.data.factorised import FORMAT
+from actionless.data.factorised_dmc import FORMAT
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
 from actionless.online import replay
 from actionless.online.environments import Environment
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import create_agent
 from actionless.online.replay import UNKNOWN, Replay, sample_both
 

@@ -25,7 +25,7 @@ def tasks() -> dict[str, tuple[str, str]]:
 
 
 @final
-class SuiteTask(gymnasium.Env):
+class DMControlEnvironment(gymnasium.Env):
     """One task, whose episodes depend on nothing but their seeds and actions."""
 
     def __init__(self, domain: str, task: str):

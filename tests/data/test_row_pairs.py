@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionless.data.rows import RowPairs
+from actionless.data.row_pairs import RowPairs
 from actionless.data.store import LogArrays
 
 

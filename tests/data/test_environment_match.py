@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from actionless.data.familiar import unfamiliar, warn_if_unfamiliar
+from actionless.data.environment_match import unfamiliar, warn_if_unfamiliar
 from actionless.data.log import Log, Source
 
 

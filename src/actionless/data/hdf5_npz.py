@@ -19,7 +19,7 @@ from actionless.data.checks import (
 )
 from actionless.data.log import Log, Source, blocks, default_state_names, float_type
 from actionless.data.options import ReadOptions
-from actionless.data.rows import RowPairs
+from actionless.data.row_pairs import RowPairs
 from actionless.data.store import LogArrays, Store
 from actionless.errors import ActionlessError, first_line
 
