@@ -32,9 +32,8 @@ def act(tmp_path, monkeypatch):
     def act(of_4, of_5):
         script = tmp_path / "python"
         branches = f"case $run in */seed-4) {of_4};; */seed-5) {of_5};; esac"
-        script.write_text(
-            f"#!/bin/sh\n# is called as: python -m actionless resume RUN\nrun=$4\npolicy={tmp_path}/policy\n{branches}\n"
-        )
+        called = "# is called as: python -m actionless resume RUN"
+        script.write_text(f"#!/bin/sh\n{called}\nrun=$4\npolicy={tmp_path}/policy\n{branches}\n")
         script.chmod(0o755)
         monkeypatch.setattr("sys.executable", str(script))
 

@@ -64,7 +64,7 @@ class Plan:
         output = job.output
         output.parent.mkdir(parents=True, exist_ok=True)
         self._running[job] = _Started(output, output.stat().st_size if output.exists() else 0, time.monotonic())
-        self._watch.started(job, output)
+        self._watch.started(job)
         return output
 
     def exited(self, job: Job, code: int) -> None:

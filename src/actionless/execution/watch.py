@@ -17,8 +17,8 @@ class Watch(abc.ABC):
     """Hears of every job as it starts and ends."""
 
     @abc.abstractmethod
-    def started(self, job: Job, output: Path) -> None:
-        """A job starts; what it prints goes to `output`."""
+    def started(self, job: Job) -> None:
+        """A job starts; what it prints goes to `job.output`."""
 
     @abc.abstractmethod
     def ended(self, outcome: Outcome) -> None:
@@ -37,10 +37,10 @@ class Lines(Watch):
         self._running: list[Job] = []
         self._last_line = time.monotonic()
 
-    def started(self, job: Job, output: Path) -> None:
+    def started(self, job: Job) -> None:
         """Where its progress can be followed."""
         self._running.append(job)
-        _say(f"{job.out.name}: {'resumed' if job.out.exists() else 'started'}, output in {output}")
+        _say(f"{job.out.name}: {'resumed' if job.out.exists() else 'started'}, output in {job.output}")
 
     def ended(self, outcome: Outcome) -> None:
         """How it ended; of a failure, the reason and the file that tells more."""

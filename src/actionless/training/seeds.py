@@ -83,7 +83,7 @@ class _Display(Watch):
         self._shown, self._step, self._unfinished = shown, -1, len(paths)
         self._latest: dict[Path, dict[str, int | float]] = {path: {} for path in paths}
 
-    def started(self, job: Job, output: Path) -> None:
+    def started(self, job: Job) -> None:
         """The bar says enough."""
 
     def ended(self, outcome: Outcome) -> None:
