@@ -12,6 +12,7 @@ from typing import Any
 
 from actionless import __version__
 from actionless.errors import ActionlessError
+from actionless.runs.signals import stop_with_parent
 
 VERBS = {
     "demo": "go the whole way on a small bundled log, in about five minutes",
@@ -36,6 +37,7 @@ def main() -> None:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
+    stop_with_parent()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -46,9 +48,9 @@ def run(arguments: Sequence[str]) -> int:
     SIGTERM stops exits with 143, as a process that it ends does.
     """
     try:
-        code = _dispatch(list(arguments))
+        call(arguments)
         sys.stdout.flush()  # here, where what goes wrong with it can still be said
-        return code
+        return 0
     except ActionlessError as error:
         print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
         return EXIT_USER
@@ -81,20 +83,20 @@ def _bug() -> int:
     return EXIT_BUG
 
 
-def _dispatch(arguments: list[str]) -> int:
+def call(arguments: Sequence[str]) -> None:
+    """Run one command line and raise what goes wrong; `run` turns that into exit codes."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
-        return 0
+        return
     if arguments[0] == "--version":
         print(f"actionless {__version__}")
-        return 0
+        return
     verb = arguments[0]
     if verb not in VERBS:
         raise ActionlessError(f"no verb '{verb}'{_closest(verb)} (the verbs: {', '.join(VERBS)})")
-    command = _parse(verb, arguments[1:])
+    command = _parse(verb, list(arguments[1:]))
     if command is not None:
         command.run()
-    return 0
 
 
 def _help() -> str:
