@@ -286,7 +286,7 @@ def test_unknown_names_bring_the_closest():
 
 def test_task_that_is_registered_and_cannot_be_made():
     message = complaint(lambda: make("Hopper-v3"))
-    assert message.startswith("task 'Hopper-v3' cannot be made: ImportError: The mujoco v2 and v3 based environments")
+    assert message.startswith("environment 'Hopper-v3' cannot be made (ImportError: The mujoco v2 and v3 based")
 
 
 def test_missing_extra_is_named(monkeypatch):
@@ -310,7 +310,7 @@ def test_task_of_ones_own(tmp_path, monkeypatch):
     finally:
         gymnasium.registry.pop("OwnPendulum-v0", None)
     assert complaint(lambda: make("no_such_module:Own-v0")) == (
-        "the module of task 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
-        "'no_such_module'): install it, or put its folder on PYTHONPATH"
+        "the module of environment 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
+        "'no_such_module'): install it, or put its folder on PYTHONPATH (the command line shows where with --traceback)"
     )
     assert "cannot be imported (ZeroDivisionError: division by zero)" in complaint(lambda: make("broken_tasks:Own-v0"))
