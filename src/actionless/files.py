@@ -1,4 +1,4 @@
-"""Files that a crash cannot leave half-written, and the message when the disk refuses."""
+"""Atomic file writes, and error messages for disk problems."""
 
 import os
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from actionless.errors import ActionlessError
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """`path` holds the old bytes or the new, never a part."""
+    """Write atomically: after a crash, `path` holds either the old bytes or all of the new ones."""
     with written_aside(path) as aside:
         aside.write_bytes(data)
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """Where to write what is to be `path`: flushed to the disk and renamed at the end, removed if there is none."""
+    """Yield a temporary path to write to. On success it is flushed to disk and renamed to `path`, else removed."""
     aside = path.with_name(f".{path.name}.writing")
     try:
         yield aside
@@ -30,20 +30,20 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 
 def require_free_file(path: Path, ending: str, *, overwrite: bool = False) -> None:
-    """Refuse what cannot be written there or would replace something unasked; worth asking before the work."""
+    """Refuse a path that cannot be written, or that exists and may not be overwritten. Call it before long work."""
     if path.suffix.lower() != ending:
-        raise ActionlessError(f"{path}: what can be written is FILE{ending}")
+        raise ActionlessError(f"{path}: the output file must end in {ending}")
     if not path.parent.is_dir():
         raise ActionlessError(f"{path}: the folder {path.parent} does not exist; create it first")
     if path.is_dir():
-        raise ActionlessError(f"{path}: a folder of this name is there, which is not replaced; choose another")
-    # A link that leads nowhere now may lead somewhere later.
+        raise ActionlessError(f"{path}: is an existing folder, which is not overwritten; choose another name")
+    # `exists` is False for a broken symbolic link, but its target may appear later.
     if (path.exists() or path.is_symlink()) and not overwrite:
-        raise ActionlessError(f"{path}: exists already; choose another name, or replace it with --overwrite")
+        raise ActionlessError(f"{path}: already exists; choose another name, or replace it with --overwrite")
 
 
 def sync_directory(path: Path) -> None:
-    """Flush a directory's entries, so that a rename in it outlives a power cut."""
+    """Flush a directory's entries, so that a rename in it survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -53,7 +53,7 @@ def sync_directory(path: Path) -> None:
 
 @contextmanager
 def disk_trouble(path: Path, way_out: str) -> Iterator[None]:
-    """Turn a refusal of the file system (full, read-only, not permitted) into one line with a way out."""
+    """Turn a file system error (disk full, read-only, no permission) into one line that says what to do."""
     try:
         yield
     except OSError as error:
