@@ -80,9 +80,9 @@ def test_the_settings_of_another_table_are_kept(capsys, folder):
     settings = 'state_columns = ["height"]\nreward_column = "gain"\nepisode_column = "flight"\n'
     (folder / "flights.toml").write_text(settings)
     line = refusal(capsys, "flights.csv", "--out", "flights.parquet", "--overwrite")
-    assert (
-        line
-        == "flights.toml: already exists and belongs to another table, since there is no flights.parquet; choose another name"
+    assert line == (
+        "flights.toml: already exists and belongs to another table, because there is no flights.parquet; "
+        "choose another name"
     )
     assert (folder / "flights.toml").read_text() == settings
     assert not (folder / "flights.parquet").exists()

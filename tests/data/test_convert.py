@@ -292,9 +292,7 @@ def test_nothing_half_written_stays(out, overwrite, tmp_path, monkeypatch):
     failing = Failing(**{field.name: getattr(log, field.name) for field in dataclasses.fields(Log)})
     monkeypatch.setattr(log_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(np, "savez", lambda file, **arrays: (file.write(b"half"), failing.rewards, failing.rewards))
-    with pytest.raises(
-        ActionlessError, match=r"cannot be written .*No space left on device.*the partial file was removed"
-    ):
+    with pytest.raises(ActionlessError, match=r"cannot be written .*No space left on device.*partial file was removed"):
         convert(failing, out, overwrite=overwrite)
     assert all_files(tmp_path) == before
 

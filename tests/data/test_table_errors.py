@@ -74,8 +74,8 @@ class TestColumns:
     def test_spaces_at_the_ends_of_a_name(self, tmp_path):
         path = text(tmp_path / "log.csv", " x,y,r\n1,2,0\n3,4,0\n")
         assert error(path, **BASIC) == (
-            "no column 'x' (named as state column); did you mean ' x'? Spaces are part of the name, but --state-columns and "
-            "--action-columns drop them: list such names in a TOML file beside the data"
+            "no column 'x' (named as state column); did you mean ' x'? Spaces are part of the name, but "
+            "--state-columns and --action-columns drop them: list such names in a TOML file beside the data"
         )
         (tmp_path / "log.toml").write_text('state_columns = [" x", "y"]\nreward_column = "r"\n')
         assert actionless.read(path).state_names == (" x", "y")
@@ -312,15 +312,15 @@ class TestAlignment:
     def test_first_rows_empty(self, tmp_path):
         path = self.rewards(tmp_path, [None, 0.2, 0.3, None, 0.5])
         assert error(path, **KEYED) == (
-            "the reward column 'r' is empty in the first row of 2 of 2 episodes, so a row's reward seems to be for the step "
-            "arriving at its state; read with --reward-at arriving"
+            "the reward column 'r' is empty in the first row of 2 of 2 episodes, so a row's reward seems to be for the "
+            "step arriving at its state; read with --reward-at arriving"
         )
 
     def test_last_rows_empty(self, tmp_path):
         path = self.rewards(tmp_path, [0.1, 0.2, None, 0.4, NAN])
         assert error(path, reward_at="arriving", **KEYED) == (
-            "the reward column 'r' is empty in the last row of 2 of 2 episodes, so a row's reward seems to be for the step "
-            "leaving its state; read with --reward-at leaving"
+            "the reward column 'r' is empty in the last row of 2 of 2 episodes, so a row's reward seems to be for the "
+            "step leaving its state; read with --reward-at leaving"
         )
 
     def test_one_of_two_is_no_sign(self, tmp_path):
@@ -387,8 +387,8 @@ class TestOrder:
         times = pl.Series([2**63 - 2, 2**63 - 1, 2**63, 0, 1], dtype=dtype)
         path = table(tmp_path / "log.parquet", t=times)
         assert error(path, **KEYED) == (
-            "row 2 (counting from 0), column 't' is 9223372036854775808, but a time may be at most 9223372036854775807; "
-            "count from a later start or in a larger unit"
+            "row 2 (counting from 0), column 't' is 9223372036854775808, but a time may be at most "
+            "9223372036854775807; count from a later start or in a larger unit"
         )
         table(path, t=times.set(times == 2**63, 5))
         assert error(path, **KEYED).startswith("row 2 (counting from 0) is earlier than the row before")
