@@ -24,7 +24,15 @@ MATMUL = 1024
 STATE_DIM = 17
 
 # What changes how JAX, MuJoCo or this package work here.
-_VARIABLES = ("NPROC", "XLA_FLAGS", "JAX_PLATFORMS", "CUDA_VISIBLE_DEVICES", "MUJOCO_GL", "ACTIONLESS_CACHE")
+_VARIABLES = (
+    "PJRT_NPROC",
+    "NPROC",
+    "XLA_FLAGS",
+    "JAX_PLATFORMS",
+    "CUDA_VISIBLE_DEVICES",
+    "MUJOCO_GL",
+    "ACTIONLESS_CACHE",
+)
 
 Found = TypeVar("Found")
 
@@ -58,7 +66,7 @@ class Examination:
     machine: dict[str, str]
     cores: int
     threads: int | None
-    """What JAX computes with on a CPU; None where NPROC makes no sense."""
+    """What JAX computes with on a CPU; None where PJRT_NPROC or NPROC is not a number."""
     memory_gb: float
     memory_limit_gb: float | None
     """A log larger than this is memory-mapped; like devices and speed unknown where a package is broken."""

@@ -7,6 +7,8 @@ its own model online, without labels.
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +22,7 @@ from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble
+from actionless.files import clear_leftovers, disk_trouble, remove, replace_folder, unique_aside
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
@@ -99,13 +101,31 @@ def expert_idm(
     try:
         return _stored(folder, spec, config)
     except (ActionlessError, OSError):
-        # Minutes of training are not begun where their outcome cannot be kept.
-        with disk_trouble(folder, "let ACTIONLESS_CACHE name a folder that can be written"):
-            folder.mkdir(parents=True, exist_ok=True)
-        expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
-    arrays, _ = pack(expert.network)
-    policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
+        with _cache_entry(folder) as aside:
+            expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
+            arrays, _ = pack(expert.network)
+            policy_files.write(aside, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
     return expert
+
+
+@contextmanager
+def _cache_entry(folder: Path) -> Iterator[Path]:
+    """A folder to write to, made before minutes of training begin, which takes the place of `folder` at the end.
+
+    Two processes that need the same expert may both train it; each puts a whole one in place.
+    """
+    way_out = "let ACTIONLESS_CACHE name a folder that can be written"
+    aside = unique_aside(folder)
+    with disk_trouble(folder, way_out):
+        clear_leftovers(folder)
+        aside.mkdir(parents=True)
+    try:
+        yield aside
+        with disk_trouble(folder, way_out):
+            replace_folder(aside, folder)
+    except BaseException:
+        remove(aside)
+        raise
 
 
 def _check(labelled: Log, task: Environment, discretiser: Discretiser) -> None:

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +12,7 @@ import polars as pl
 from actionless.data.log import Log, blocks
 from actionless.data.minari import PREFIX, minari_root
 from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.files import clear_leftovers, remove, unique_aside
 
 MinariStorageName = Literal["hdf5", "arrow", "parquet"]
 
@@ -90,9 +89,11 @@ def _companions(target: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
-    """Write to `aside`; replace `target` only once the new file is complete."""
-    old = aside.with_name(f"{aside.name}.old")
+def _put_in_place(target: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path in `folder` or beside `target`; it replaces `target` once the new file is complete."""
+    beside = (folder or target.parent) / target.name
+    clear_leftovers(beside)
+    aside, old = unique_aside(beside), unique_aside(beside, "old")
     try:
         yield aside
         if target.is_dir():
@@ -101,15 +102,8 @@ def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        for path in (aside, old):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def _aside(folder: Path, name: str) -> Path:
-    return folder / f".{name}.{os.getpid()}.partial"
+        remove(aside)
+        remove(old)
 
 
 def _write_npz(log: Log, target: Path) -> None:
@@ -123,7 +117,7 @@ def _write_npz(log: Log, target: Path) -> None:
     }
     if log.actions is not None:
         arrays["actions"] = log.actions
-    with _put_in_place(_aside(target.parent, target.name), target) as aside, aside.open("wb") as file:
+    with _put_in_place(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -134,8 +128,8 @@ def _write_parquet(log: Log, target: Path) -> None:
     row_bytes = log.states.itemsize * log.state_dim
     settings = _companions(target)[0]
     with (
-        _put_in_place(_aside(target.parent, target.name), target) as aside,
-        _put_in_place(_aside(settings.parent, settings.name), settings) as settings_aside,
+        _put_in_place(target) as aside,
+        _put_in_place(settings) as settings_aside,
     ):
         # An IO source and a sink, because Polars has no writer that accepts one block after another.
         rows = register_io_source(
@@ -249,7 +243,8 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
 
     target = minari_root() / dataset_id
     minari_root().mkdir(parents=True, exist_ok=True)
-    with _put_in_place(_aside(minari_root(), target.name), target) as aside:
+    # Not beside the target, whose group may not exist yet.
+    with _put_in_place(target, minari_root()) as aside:
         aside.mkdir()
         data = MinariStorage.new(
             aside / "data",

@@ -13,6 +13,7 @@ import numpy as np
 from actionless import __version__
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
+from actionless.files import clear_leftovers, remove, replace_folder, unique_aside
 
 _FIELDS = ("states", "rewards", "next_states", "terminals", "ends", "actions")
 
@@ -39,13 +40,16 @@ class Store:
     def __init__(self, folder: Path, memory_limit: int) -> None:
         self.folder = folder
         self.memory_limit = memory_limit
-        self._partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+        self._partial = unique_aside(folder, "partial")
 
     def cached(self) -> Log | None:
         """The log cached by an earlier call, if it is complete and too large for memory."""
+        return self._mapped(self.folder)
+
+    def _mapped(self, folder: Path) -> Log | None:
         try:
-            about = json.loads((self.folder / "log.json").read_text())
-            arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
+            about = json.loads((folder / "log.json").read_text())
+            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
             source = Source(about["path"], about["format"], tuple(about["read"]))
         except (OSError, ValueError, KeyError):
             return None  # missing or damaged: it is written again from the file
@@ -90,7 +94,8 @@ class Store:
         self, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], needed: int
     ) -> dict[str, np.ndarray]:
         try:
-            self._partial.mkdir(parents=True, exist_ok=True)
+            clear_leftovers(self.folder)
+            self._partial.mkdir(parents=True)
             free = shutil.disk_usage(self._partial).free
         except OSError as error:
             raise ActionlessError(
@@ -129,20 +134,15 @@ class Store:
         for name in manifest["arrays"]:
             getattr(arrays, name).flush()
         (self._partial / "log.json").write_text(json.dumps(manifest))
-        if self.folder.exists():
-            # Renamed first, so that another process never sees it half deleted.
-            old = self._partial.with_suffix(".old")
-            self.folder.rename(old)
-            shutil.rmtree(old)
-        self._partial.rename(self.folder)
-        cached = self.cached()
-        assert cached is not None
-        return cached
+        # Mapped before the rename, because another process that reads the same file may replace the folder.
+        mapped = self._mapped(self._partial)
+        assert mapped is not None
+        replace_folder(self._partial, self.folder)
+        return mapped
 
     def discard(self) -> None:
         """Remove what a failed read left behind."""
-        if self._partial.exists():
-            shutil.rmtree(self._partial)
+        remove(self._partial)
 
 
 def cache_folder(files: list[Path], options: str) -> Path:
