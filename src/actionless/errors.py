@@ -1,14 +1,14 @@
-"""What a user can mend: one line that names the place and the way out."""
+"""Errors that a user can fix: one line that says where the problem is and what to do."""
 
 import importlib.util
 import sys
 
 
 class ActionlessError(Exception):
-    """A problem in what the user handed in.
+    """A problem with the user's input.
 
-    The command line prints it as one line behind `actionless: ` and exits with 2. The message names
-    the file, the row or column where there is one, and what to do.
+    The command line prints it as one line that starts with `actionless: ` and exits with status 2. The message
+    names the file, the row or column if there is one, and what to do.
     """
 
 
@@ -36,5 +36,5 @@ def require_extra(module: str, extra: str, purpose: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What another library said, cut to one line."""
+    """The first line of an error message; the name of its type if the message is empty."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -75,7 +75,7 @@ def test_a_bug_shows_its_traceback(capsys, monkeypatch):
     def broken(_arguments):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli, "_dispatch", broken)
+    monkeypatch.setattr(cli, "call", broken)
     assert cli.run([]) == 1
     assert "ZeroDivisionError: oops" in capsys.readouterr().err
 
@@ -84,7 +84,7 @@ def test_interrupt(capsys, monkeypatch):
     def interrupted(_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_dispatch", interrupted)
+    monkeypatch.setattr(cli, "call", interrupted)
     assert cli.run([]) == 130
 
 

@@ -182,7 +182,7 @@ def test_bug_of_a_seed_is_a_bug(capsys, tmp_path, log_file, monkeypatch):
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'ZeroDivisionError: division by zero' >&2; exit 1\n")
     script.chmod(0o755)
-    monkeypatch.setattr("actionless.training.seeds.sys.executable", str(script))
+    monkeypatch.setattr("sys.executable", str(script))
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(log_file), "--out", str(run), "--scale=smoke", "--seeds=2"]) == 1
     said = capsys.readouterr().err
@@ -218,5 +218,5 @@ def test_warnings_of_the_log_are_shown(capsys, caplog, tmp_path):
     np.savez(tmp_path / "log.npz", states=states, next_states=next_states, rewards=np.zeros(20), terminals=terminals)
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(tmp_path / "log.npz"), "--out", str(run), "--scale=smoke", "--steps=1"]) == 0
-    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not go on from the row before" in caplog.text
+    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not continue the row before" in caplog.text
     assert "held-out Δs accuracy" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
+from actionless.runs.signals import stop_with_parent
 from actionless.version import __version__
 
 VERBS = {
@@ -40,6 +41,7 @@ def main() -> None:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
+    stop_with_parent()
     if TRACEBACK in sys.argv:
         os.environ[TRACEBACK_VARIABLE] = "1"  # for the processes that it starts, one for each of several seeds
     sys.exit(run(sys.argv[1:]))
@@ -54,9 +56,9 @@ def run(arguments: Sequence[str]) -> int:
     show_traceback = TRACEBACK in arguments or os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0")
     try:
         require_supported_system()
-        code = _dispatch([word for word in arguments if word != TRACEBACK])
+        call([word for word in arguments if word != TRACEBACK])
         sys.stdout.flush()  # here, where what goes wrong with it can still be said
-        return code
+        return 0
     except ActionlessError as error:
         if show_traceback:
             traceback.print_exc()
@@ -91,20 +93,20 @@ def _bug() -> int:
     return EXIT_BUG
 
 
-def _dispatch(arguments: list[str]) -> int:
+def call(arguments: Sequence[str]) -> None:
+    """Run one command line and raise what goes wrong; `run` turns that into exit codes."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
-        return 0
+        return
     if arguments[0] == "--version":
         print(f"actionless {__version__}")
-        return 0
+        return
     verb = arguments[0]
     if verb not in VERBS:
         raise ActionlessError(f"no verb '{verb}'{_closest(verb)} (the verbs: {', '.join(VERBS)})")
-    command = _parse(verb, arguments[1:])
+    command = _parse(verb, list(arguments[1:]))
     if command is not None:
         command.run()
-    return 0
 
 
 def _help() -> str:
