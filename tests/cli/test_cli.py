@@ -37,7 +37,7 @@ def test_inspect_in_the_terminal(log_file):
     assert done.stderr == ""
     assert "20 of 2 variables" in done.stdout
     assert "height" in done.stdout
-    assert "a single episode" in done.stdout
+    assert "only one episode" in done.stdout
 
 
 def test_inspect_json_has_the_contract_keys(log_file):
