@@ -95,5 +95,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
+        from actionless.errors import require_supported_system
+
+        require_supported_system()
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'actionless' has no attribute '{name}'")

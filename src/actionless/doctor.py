@@ -24,7 +24,15 @@ MATMUL = 1024
 STATE_DIM = 17
 
 # What changes how JAX, MuJoCo or this package work here.
-_VARIABLES = ("NPROC", "XLA_FLAGS", "JAX_PLATFORMS", "CUDA_VISIBLE_DEVICES", "MUJOCO_GL", "ACTIONLESS_CACHE")
+_VARIABLES = (
+    "PJRT_NPROC",
+    "NPROC",
+    "XLA_FLAGS",
+    "JAX_PLATFORMS",
+    "CUDA_VISIBLE_DEVICES",
+    "MUJOCO_GL",
+    "ACTIONLESS_CACHE",
+)
 
 Found = TypeVar("Found")
 
@@ -58,7 +66,7 @@ class Examination:
     machine: dict[str, str]
     cores: int
     threads: int | None
-    """What JAX computes with on a CPU; None where NPROC makes no sense."""
+    """What JAX computes with on a CPU; None where PJRT_NPROC or NPROC is not a number."""
     memory_gb: float
     memory_limit_gb: float | None
     """A log larger than this is memory-mapped; like devices and speed unknown where a package is broken."""
@@ -197,7 +205,7 @@ def _speed(seconds: float) -> Speed:
 
     from actionless.offline.learner import Batch, Spec
     from actionless.offline.presets import SCALES, create_learner, preset
-    from actionless.updates import standing, updated
+    from actionless.updates import train_state, updated
 
     rng = np.random.default_rng(0)
     matrix = jnp.asarray(rng.normal(size=(MATMUL, MATMUL)) / MATMUL**0.5, jnp.float32)
@@ -215,7 +223,7 @@ def _speed(seconds: float) -> Speed:
     )
     key = jax.random.key(0, impl="rbg")
     learner = create_learner(Spec(STATE_DIM, bins=3), preset("oso-decqn", scale), key)
-    held = [standing(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
+    held = [train_state(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
 
     def update() -> jax.Array:
         held[0] = updated(held[0], batches, 0, together, key, scale.batch_size)

@@ -1,6 +1,10 @@
 """The expert must recover the actions of a linear system, whichever way it is asked."""
 
 import dataclasses
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -82,6 +86,53 @@ class TestCache:
         (tmp_path / "file").touch()
         with pytest.raises(ActionlessError, match="let ACTIONLESS_CACHE name a folder that can be written"):
             expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path / "file")
+
+    def test_is_filled_by_two_at_once(self, tmp_path, monkeypatch):
+        """The second begins and ends while the first is training: neither may meet a file of the other."""
+        train, calls = module._trained, []
+
+        def trained(*arguments):
+            calls.append(len(calls))
+            if len(calls) == 1:
+                expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path)
+            return train(*arguments)
+
+        monkeypatch.setattr(module, "_trained", trained)
+        first = expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path)
+        assert calls == [0, 1]
+        assert sorted(path.name for path in experts_folder(tmp_path).iterdir()) == ["policy.json", "policy.safetensors"]
+        monkeypatch.setattr(module, "_trained", no_training)
+        stored = expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path)
+        assert stored.held_out_error == first.held_out_error
+
+    def test_is_filled_by_processes_at_once(self, tmp_path):
+        code = """
+import pathlib, sys
+from linear_task import TASK, discretiser, labelled_log
+from actionless.analysis.expert_idm import ExpertIdmConfig, expert_idm
+from actionless.online.environments import make
+config = ExpertIdmConfig(steps=2, hidden=(32, 32), batch_size=128, learning_rate=3e-3)
+expert_idm(labelled_log(), make(TASK), discretiser(), "delta", config, cache=pathlib.Path(sys.argv[1]))
+"""
+        command = [sys.executable, "-c", code, tmp_path]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        with ThreadPoolExecutor() as threads:
+            running = [
+                threads.submit(subprocess.run, command, env=environment, capture_output=True, text=True)
+                for _ in range(2)
+            ]
+        assert [done.result().returncode for done in running] == [0, 0], [done.result().stderr for done in running]
+        assert sorted(path.name for path in experts_folder(tmp_path).iterdir()) == ["policy.json", "policy.safetensors"]
+
+    @pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, ActionlessError])
+    def test_holds_nothing_after_a_training_that_stopped(self, tmp_path, monkeypatch, stopped_by):
+        def stopped(*_):
+            raise stopped_by("stopped")
+
+        monkeypatch.setattr(module, "_trained", stopped)
+        with pytest.raises(stopped_by):
+            expert_idm(labelled_log(), make(TASK), discretiser(), "delta", BRIEF, cache=tmp_path)
+        assert list((tmp_path / "expert-idm").iterdir()) == []
 
     def test_has_an_expert_for_each_question(self, tmp_path, monkeypatch):
         def key_of(log=None, bins=None, target="delta", config=BRIEF, seed=0):

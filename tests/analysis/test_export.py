@@ -228,7 +228,7 @@ class TestVerb:
     def test_a_file_that_exists(self, capsys, folder):
         (folder / "policy.onnx").write_text("something else")
         line = self.refusal(capsys, "state", "--out", "policy.onnx")
-        assert line == "policy.onnx: exists already; choose another name, or replace it with --overwrite"
+        assert line == "policy.onnx: already exists; choose another name, or replace it with --overwrite"
         assert (folder / "policy.onnx").read_text() == "something else"
         assert cli.run(["export", "state", "--out", "policy.onnx", "--overwrite"]) == 0
         onnx.checker.check_model("policy.onnx")
@@ -236,9 +236,9 @@ class TestVerb:
     @pytest.mark.parametrize(
         ("out", "line"),
         [
-            ("policy.pt", "policy.pt: what can be written is FILE.onnx"),
+            ("policy.pt", "policy.pt: the output file must end in .onnx"),
             ("nowhere/policy.onnx", "nowhere/policy.onnx: the folder nowhere does not exist; create it first"),
-            ("f.onnx", "f.onnx: a folder of this name is there, which is not replaced; choose another"),
+            ("f.onnx", "f.onnx: is an existing folder, which is not overwritten; choose another name"),
         ],
     )
     def test_a_target_that_cannot_be(self, capsys, folder, out, line):

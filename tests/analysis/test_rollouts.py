@@ -8,7 +8,7 @@ from linear_task import CHOOSING, TASK, Linear, action_policy, discretiser, labe
 from actionless.analysis import rollouts as module
 from actionless.analysis.expert_idm import ExpertIdmConfig
 from actionless.analysis.rollouts import Decision, evaluate_in_environment, roll_out
-from actionless.data import factorised
+from actionless.data import factorised_dmc
 from actionless.errors import ActionlessError
 from actionless.online.environments import Environment, make
 from actionless.training.evaluation import episode_seed
@@ -69,7 +69,7 @@ def factorised_log():
     """Its actions are the indices of levels between the task's limits."""
     push = pushes(600)
     log = labelled_log(push, actions=push + 1)
-    return dataclasses.replace(log, source=dataclasses.replace(log.source, format=factorised.FORMAT))
+    return dataclasses.replace(log, source=dataclasses.replace(log.source, format=factorised_dmc.FORMAT))
 
 
 @pytest.mark.parametrize(("environment", "log"), [(CHOOSING, own_choices()), (TASK, factorised_log())])

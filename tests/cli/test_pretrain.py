@@ -218,5 +218,5 @@ def test_warnings_of_the_log_are_shown(capsys, caplog, tmp_path):
     np.savez(tmp_path / "log.npz", states=states, next_states=next_states, rewards=np.zeros(20), terminals=terminals)
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(tmp_path / "log.npz"), "--out", str(run), "--scale=smoke", "--steps=1"]) == 0
-    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not go on from the row before" in caplog.text
+    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not continue the row before" in caplog.text
     assert "held-out Δs accuracy" in capsys.readouterr().out

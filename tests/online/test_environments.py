@@ -9,8 +9,8 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from actionless.errors import ActionlessError
+from actionless.online.dm_control import DMControlEnvironment
 from actionless.online.environments import Environment, make
-from actionless.online.suite import SuiteTask
 
 VECTOR = spaces.Box(-np.inf, np.inf, (2,))
 UNIT = spaces.Box(-1, 1, (1,))
@@ -103,7 +103,7 @@ def test_suite_task_is_cut_off_at_its_limit_and_ends_at_discount_zero():
     assert not any(step.terminated or step.truncated for step in before)
     assert (last.terminated, last.truncated) == (False, True)
 
-    regulator = SuiteTask("lqr", "lqr_2_1")
+    regulator = DMControlEnvironment("lqr", "lqr_2_1")
     task = Environment("dmc:lqr-lqr_2_1", regulator)
     assert task.time_limit is None
     task.reset(0)
@@ -120,7 +120,7 @@ def test_suite_model_that_is_drawn_is_always_the_same():
 
 
 def test_no_task_opens_a_display():
-    simulator = SuiteTask("quadruped", "escape")
+    simulator = DMControlEnvironment("quadruped", "escape")
     simulator.reset(seed=0)
     assert simulator._suite.physics._contexts is None
 
@@ -222,7 +222,7 @@ def test_numbers_that_are_not_finite_are_named():
 
 
 def test_simulation_that_diverges_is_named():
-    simulator = SuiteTask("pendulum", "swingup")
+    simulator = DMControlEnvironment("pendulum", "swingup")
     task = Environment("dmc:pendulum-swingup", simulator)
     task.reset(0)
     simulator._suite.physics.data.qvel[:] = 1e300
@@ -286,7 +286,7 @@ def test_unknown_names_bring_the_closest():
 
 def test_task_that_is_registered_and_cannot_be_made():
     message = complaint(lambda: make("Hopper-v3"))
-    assert message.startswith("task 'Hopper-v3' cannot be made: ImportError: The mujoco v2 and v3 based environments")
+    assert message.startswith("environment 'Hopper-v3' cannot be made (ImportError: The mujoco v2 and v3 based")
 
 
 def test_missing_extra_is_named(monkeypatch):
@@ -310,7 +310,7 @@ def test_task_of_ones_own(tmp_path, monkeypatch):
     finally:
         gymnasium.registry.pop("OwnPendulum-v0", None)
     assert complaint(lambda: make("no_such_module:Own-v0")) == (
-        "the module of task 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
-        "'no_such_module'): install it, or put its folder on PYTHONPATH"
+        "the module of environment 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
+        "'no_such_module'): install it, or put its folder on PYTHONPATH (the command line shows where with --traceback)"
     )
     assert "cannot be imported (ZeroDivisionError: division by zero)" in complaint(lambda: make("broken_tasks:Own-v0"))

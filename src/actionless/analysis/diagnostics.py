@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from actionless.analysis.calibration import ReliabilityBin, expected_calibration_error, reliability
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.analysis.reachability import MOST_STATES, Reachability, reachability
 from actionless.analysis.values import Values, measure_values
 from actionless.analysis.verdict import Evidence, Verdict, judge
@@ -105,15 +105,19 @@ class Diagnosis:
 
 
 def diagnose(
-    policy: StatePolicy, log: Log | Part, seen: Log | Part | None = None, *, discount: float | None = None
+    policy: StatePolicy,
+    log: Log | EpisodeSubset,
+    seen: Log | EpisodeSubset | None = None,
+    *,
+    discount: float | None = None,
 ) -> Diagnosis:
     """Measure a policy on a log.
 
     `seen` is what it learnt from, for the majority's choice and for the neighbours of each state; if not given, the
     log itself serves (a state is never its own neighbour). `discount` is the run's own if not given.
     """
-    part = Part.whole(log) if isinstance(log, Log) else log
-    reference = part if seen is None else Part.whole(seen) if isinstance(seen, Log) else seen
+    part = EpisodeSubset.whole(log) if isinstance(log, Log) else log
+    reference = part if seen is None else EpisodeSubset.whole(seen) if isinstance(seen, Log) else seen
     _require_same_variables(policy, part.log)
     discretiser = policy.model.discretiser
     places = part.sample(MOST_ROWS)
@@ -166,7 +170,9 @@ def diagnose_run(
     if data is not None:
         log = read_with(data, read or ReadOptions())
         known = policy.provenance.get("data", {}).get("fingerprint") == log.fingerprint
-        return diagnose(policy, Part(log, np.arange(len(log)), "the log it was trained on, whole") if known else log)
+        return diagnose(
+            policy, EpisodeSubset(log, np.arange(len(log)), "the log it was trained on, whole") if known else log
+        )
     manifest = manifest_of(policy, run)
     if manifest.data["origin"] is None:
         raise ActionlessError(
@@ -177,9 +183,11 @@ def diagnose_run(
     config = OfflineConfig.from_json(manifest.config)
     split = Split.by_episode(log, config.loop.held_out, manifest.seed)
     if len(split.held_out) == 0:
-        return diagnose(policy, Part(log, split.training, "training data: nothing was held out"))
+        return diagnose(policy, EpisodeSubset(log, split.training, "training data: nothing was held out"))
     return diagnose(
-        policy, Part(log, split.held_out, "held-out episodes"), Part(log, split.training, "the episodes trained on")
+        policy,
+        EpisodeSubset(log, split.held_out, "held-out episodes"),
+        EpisodeSubset(log, split.training, "the episodes trained on"),
     )
 
 

@@ -7,6 +7,8 @@ its own model online, without labels.
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,17 +22,17 @@ from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble
+from actionless.files import clear_leftovers, disk_trouble, remove, replace_folder, unique_aside
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
 from actionless.offline.presets import ScaleName
+from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
 from actionless.online.environments import Environment
-from actionless.online.translation import Translation, normalised_actions, translation_to_json
 from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
-from actionless.updates import emptied, means, standing, updated
+from actionless.updates import means, reset_metrics, train_state, updated
 
 Target = Literal["delta", "next_state", "difference"]
 """What the model is asked for: Δs, s' or s' - s, the last two in normalised units."""
@@ -99,13 +101,31 @@ def expert_idm(
     try:
         return _stored(folder, spec, config)
     except (ActionlessError, OSError):
-        # Minutes of training are not begun where their outcome cannot be kept.
-        with disk_trouble(folder, "let ACTIONLESS_CACHE name a folder that can be written"):
-            folder.mkdir(parents=True, exist_ok=True)
-        expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
-    arrays, _ = pack(expert.network)
-    policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
+        with _cache_entry(folder) as aside:
+            expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
+            arrays, _ = pack(expert.network)
+            policy_files.write(aside, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
     return expert
+
+
+@contextmanager
+def _cache_entry(folder: Path) -> Iterator[Path]:
+    """A folder to write to, made before minutes of training begin, which takes the place of `folder` at the end.
+
+    Two processes that need the same expert may both train it; each puts a whole one in place.
+    """
+    way_out = "let ACTIONLESS_CACHE name a folder that can be written"
+    aside = unique_aside(folder)
+    with disk_trouble(folder, way_out):
+        clear_leftovers(folder)
+        aside.mkdir(parents=True)
+    try:
+        yield aside
+        with disk_trouble(folder, way_out):
+            replace_folder(aside, folder)
+    except BaseException:
+        remove(aside)
+        raise
 
 
 def _check(labelled: Log, task: Environment, discretiser: Discretiser) -> None:
@@ -176,7 +196,7 @@ def _trained(
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
     sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    state = standing(
+    state = train_state(
         InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
     )
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
@@ -185,7 +205,7 @@ def _trained(
             batch = IdmBatch(_examples(batches.of(step, updates), spec, target), None)
             state = updated(state, batch, step, updates, key, config.batch_size)
             display.show(step + updates, means(state))
-            state = emptied(state)
+            state = reset_metrics(state)
     network = state.learner.network
     return ExpertIdm(network, _held_out_error(network, preparation, split, target))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.discretise import Discretiser
 
 NEIGHBOURS = 32
@@ -34,10 +34,10 @@ class Reachability:
 
 def reachability(
     discretiser: Discretiser,
-    part: Part,
+    part: EpisodeSubset,
     places: Int[np.ndarray, " sample"],
     proposed: Int[np.ndarray, "sample dim"],
-    seen: Part,
+    seen: EpisodeSubset,
 ) -> Reachability:
     """Compare proposed bins with what `seen` did from its states nearest to those at `places` of `part`."""
     states = np.asarray(part.log.states[part.rows[places]])

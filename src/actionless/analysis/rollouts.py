@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Int8, Real, Shaped
 
 from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, TARGETS, ExpertIdm, expert_idm
 from actionless.analysis.scores import ReferenceScores, reference_scores
-from actionless.data import factorised
+from actionless.data import factorised_dmc
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
@@ -20,8 +20,8 @@ from actionless.guidance.idm import ActionNetwork
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.online.action_translation import Levels, normalised_actions
 from actionless.online.environments import Environment, make
-from actionless.online.translation import Levels, normalised_actions
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 
@@ -165,7 +165,7 @@ def _require_same_order(names: Sequence[str], labelled: Log) -> None:
 
 def _action_bins(environment: str, labelled: Log) -> int | None:
     """How to make the task, so that its actions are of the kind that the labelled log has."""
-    if labelled.source.format == factorised.FORMAT and labelled.actions is not None:
+    if labelled.source.format == factorised_dmc.FORMAT and labelled.actions is not None:
         return max(2, int(labelled.actions.max()) + 1)
     task = make(environment, bins=2)
     task.close()

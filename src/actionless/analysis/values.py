@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
 from actionless.training.heldout import observed_returns
@@ -36,7 +36,7 @@ class Values:
 
 def measure_values(
     policy: StatePolicy,
-    part: Part,
+    part: EpisodeSubset,
     places: Int[np.ndarray, " sample"],
     states: Float[np.ndarray, "sample dim"],
     observed: Int[np.ndarray, "sample dim"],

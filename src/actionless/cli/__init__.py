@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actionless import __version__
-from actionless.errors import ActionlessError
+from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
 from actionless.runs.signals import stop_with_parent
 
 VERBS = {
@@ -30,6 +30,10 @@ VERBS = {
     "doctor": "say what a bug report should: versions, devices, threads, extras, speed",
 }
 
+TRACEBACK_VARIABLE = "ACTIONLESS_TRACEBACK"
+
+_ABOUT_TRACEBACK = f"{TRACEBACK} (or {TRACEBACK_VARIABLE}=1) shows where an error comes from, not only what to do."
+
 EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -38,6 +42,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
     stop_with_parent()
+    if TRACEBACK in sys.argv:
+        os.environ[TRACEBACK_VARIABLE] = "1"  # for the processes that it starts, one for each of several seeds
     sys.exit(run(sys.argv[1:]))
 
 
@@ -47,11 +53,15 @@ def run(arguments: Sequence[str]) -> int:
     0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback. A run that
     SIGTERM stops exits with 143, as a process that it ends does.
     """
+    show_traceback = TRACEBACK in arguments or os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0")
     try:
-        call(arguments)
+        require_supported_system()
+        call([word for word in arguments if word != TRACEBACK])
         sys.stdout.flush()  # here, where what goes wrong with it can still be said
         return 0
     except ActionlessError as error:
+        if show_traceback:
+            traceback.print_exc()
         print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
         return EXIT_USER
     except KeyboardInterrupt:
@@ -106,6 +116,7 @@ def _help() -> str:
         "Learn from logs that never recorded the actions, then speed up an agent that can act.\n\n"
         f"{verbs}\n\n"
         "`actionless VERB --help` says the rest, with examples.\n"
+        f"{_ABOUT_TRACEBACK}\n"
         "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted (143 by SIGTERM), 1 a bug."
     )
 
@@ -128,7 +139,7 @@ def _parse(verb: str, arguments: list[str]) -> Any:
             return tyro.cli(
                 module.Command,
                 prog=f"actionless {verb}",
-                description=module.__doc__,
+                description=f"{(module.__doc__ or '').rstrip()}\n\n{_ABOUT_TRACEBACK}",
                 args=arguments,
                 registry=_registry(),
                 config=(tyro.conf.FlagCreatePairsOff,),

@@ -9,30 +9,36 @@ result.json     the summary, written last: where it exists, the run is finished
 """
 
 import fcntl
-import glob
 import importlib.metadata
 import json
 import logging
 import os
 import platform
-import re
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble, sync_directory, write_durably
+from actionless.files import clear_leftovers, disk_trouble, sync_directory, unique_aside, write_durably
 from actionless.runs.threads import threads_here
 
 _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
+"""What decides the last bits of every run."""
+_SIMULATORS = ("dm-control", "gymnasium", "mujoco")
+"""What decides the episodes of a run with an environment."""
 
 _log = logging.getLogger("actionless")
 
 
 def installed_versions() -> dict[str, str]:
-    """The versions that decide a run's bits."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _PACKAGES}
+    """Versions of Python and of the packages that decide a run; of an extra, only where it is installed."""
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, *_SIMULATORS):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,8 @@ class Run:
         require_free(path, overwrite=overwrite)
         with disk_trouble(path, "choose an --out that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _clear_leftovers(path)
-            aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+            clear_leftovers(path)
+            aside = unique_aside(path, "new")
             aside.mkdir()
             try:
                 lock = _lock(aside)
@@ -140,30 +146,23 @@ def require_free(path: Path, *, overwrite: bool = False) -> None:
         raise ActionlessError(f"{path} is no run directory, so --overwrite leaves it alone: choose another --out")
 
 
-def _clear_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while they made or replaced this run left beside it."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        owner = re.fullmatch(r"\.(\d+)\.(new|old)", leftover.name.removeprefix(f".{path.name}"))
-        if owner is not None and not _is_alive(int(owner[1])):
-            shutil.rmtree(leftover)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _warn_of_changes(path: Path, manifest: Manifest) -> None:
+    """Say what is different now from when the run was made.
+
+    A version that run.json does not record says nothing: it was written before that version was recorded, or the
+    package was not installed. An environment that needs a missing package is refused when it is made.
+    """
     was = {**manifest.versions, "threads": str(manifest.threads)}
     now = {**installed_versions(), "threads": str(threads_here())}
-    changes = [f"{name} {was.get(name, 'none')}, now {now[name]}" for name in now if now[name] != was.get(name)]
-    if changes:
-        _log.warning("%s was made with %s: expect the last bits to differ", path, "; ".join(changes))
+    changed = {name for name in was.keys() & now.keys() if was[name] != now[name]}
+    simulators = changed.intersection(_SIMULATORS)
+    for names, consequence in (
+        (changed - simulators, "expect the last bits to differ"),
+        (simulators if "environment" in manifest.config else (), "expect other episodes from the same seed"),
+    ):
+        if names:
+            changes = "; ".join(f"{name} {was[name]}, now {now[name]}" for name in sorted(names))
+            _log.warning("%s was made with %s: %s", path, changes, consequence)
 
 
 def remove_run(path: Path) -> None:
@@ -173,7 +172,7 @@ def remove_run(path: Path) -> None:
         return
     # With the runs of several seeds inside: each may be held by a process of its own.
     locks = [_lock(held.parent) for held in (path / "lock", *sorted(path.glob("*/lock")))]
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    old = unique_aside(path, "old")
     path.rename(old)
     shutil.rmtree(old)
     for lock in locks:

@@ -18,7 +18,7 @@ _HOMES = {
     "train": "actionless.training.train",
     "finetune": "actionless.training.finetune",
 }
-"""The module of each verb: `go_on(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
+"""The module of each verb: `resume_run(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 
 _log = logging.getLogger("actionless")
 
@@ -50,7 +50,7 @@ def resume(run: str | Path, log: Log | None = None, schedule: Schedule | None = 
     with Run.open(path) as opened:
         if not has_whole_result(path):
             (path / "result.json").unlink(missing_ok=True)
-        return home.go_on(opened, **given)
+        return home.resume_run(opened, **given)
 
 
 def _warn_of_damage(path: Path) -> None:
