@@ -212,7 +212,7 @@ def test_numbers_that_are_not_finite_are_named():
     task.reset(8)
     task.step(np.zeros(1))
     assert complaint(lambda: task.step(np.zeros(1))) == (
-        "dimension 1 of the observation is nan at step 2 of an episode of 'script' (seed 8): check the task"
+        "dimension 1 of the observation is nan at step 2 of an episode of 'script' (seed 8): check the environment"
     )
     task = Environment("script", Script(VECTOR, UNIT, ((0.0, 0.0), -math.inf, False, False)))
     task.reset(0)

@@ -21,7 +21,6 @@ from jaxtyping import Shaped
 from actionless.errors import ActionlessError, first_line, foreign_error, require_extra
 from actionless.online.action_translation import Choice, Choices, Levels, Limits, Translation
 from actionless.online.agent import Spec
-from actionless.online.agent import Spec
 
 SUITE = "dmc:"
 
