@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from actionless import __version__
 from actionless.errors import ActionlessError, first_line
 from actionless.runs.threads import threads_here
+from actionless.version import __version__
 
 PROBE_SECONDS = 5.0
 """How long the two probes take together, compilation not counted."""

@@ -1,6 +1,9 @@
 """An exception in a user's own environment: one line, and on request where it was raised."""
 
+import os
+
 import pytest
+from processes import start
 
 from actionless import cli
 from actionless.errors import ActionlessError
@@ -50,14 +53,14 @@ def raising(monkeypatch):
     """In place of a verb: what an environment raises, wrapped as it is there; gives the arguments of each call."""
     calls = []
 
-    def dispatch(arguments):
+    def raising_call(arguments):
         calls.append(arguments)
         try:
             raise KeyError("valve")
         except KeyError as error:
             raise ActionlessError("one line") from error
 
-    monkeypatch.setattr(cli, "_dispatch", dispatch)
+    monkeypatch.setattr(cli, "call", raising_call)
     return calls
 
 
@@ -106,9 +109,19 @@ def test_a_bug_shows_its_traceback_once(capsys, monkeypatch):
     def broken(_arguments):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli, "_dispatch", broken)
+    monkeypatch.setattr(cli, "call", broken)
     assert cli.run(["--traceback"]) == 1
     assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_the_processes_of_several_seeds_show_theirs(folder, command):
+    """Each seed has a process of its own, where the exception was raised."""
+    folders = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    process = start(*command, "--seeds=2", "--traceback", PYTHONPATH=folders, JAX_PLATFORMS="cpu")
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "in open_the_valve" in said
+    assert said.splitlines()[-1].startswith("actionless: the environment raised KeyError")
 
 
 @pytest.mark.parametrize("verb", cli.VERBS)

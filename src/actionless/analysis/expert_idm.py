@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actionless import __version__
 from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
@@ -33,6 +32,7 @@ from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
 from actionless.updates import means, reset_metrics, train_state, updated
+from actionless.version import __version__
 
 Target = Literal["delta", "next_state", "difference"]
 """What the model is asked for: Δs, s' or s' - s, the last two in normalised units."""

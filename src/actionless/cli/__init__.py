@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from actionless import __version__
 from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
 from actionless.runs.signals import stop_with_parent
+from actionless.version import __version__
 
 VERBS = {
     "demo": "go the whole way on a small bundled log, in about five minutes",

@@ -19,6 +19,10 @@ class ProcessKilledError(ActionlessError):
     """A signal ended the job's process: there may be nothing wrong with the job, and it can be resumed."""
 
 
+class _ProcessOutputError(Exception):
+    """What a job's process printed: with --traceback, that shows where the error was raised there."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How one job ended."""
@@ -46,7 +50,9 @@ def exit_error(job: Job, code: int, said: str, output: Path) -> Exception | None
         return ProcessKilledError(f"{job.out}: its process was {ended} by {signal.Signals(number).name}{cause}")
     complaints = [line for line in said.splitlines() if line.startswith(_COMPLAINT)]
     if code == _EXIT_USER and complaints:
-        return ActionlessError(complaints[-1].removeprefix(_COMPLAINT))
+        error = ActionlessError(complaints[-1].removeprefix(_COMPLAINT))
+        error.__cause__ = _ProcessOutputError(f"{output}:\n{said}")
+        return error
     return RuntimeError(f"{job.out}: its process met a bug, see {output}")
 
 

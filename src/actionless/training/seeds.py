@@ -53,7 +53,7 @@ def _work(run: Run) -> list[Path]:
             raise
     error = worst_error(outcomes)
     if error is not None:
-        raise _with_count(error, run, outcomes)
+        raise _with_count(error, run, outcomes) from error
     run.finish(_summary(run, several, paths))
     return paths
 
