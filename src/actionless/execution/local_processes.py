@@ -15,7 +15,7 @@ from actionless.execution.job import Job
 from actionless.execution.outcome import Outcome
 from actionless.execution.watch import Watch
 from actionless.runs.signals import STOP_WITH_PARENT, StopRequest
-from actionless.runs.threads import threads_here
+from actionless.runs.threads import thread_variables, threads_here
 
 _PROCESS_BYTES = 1_000_000_000
 """What Python, JAX and a learner take."""
@@ -96,8 +96,6 @@ def _start_what_fits(plan: Plan, room: Room, running: dict[Job, Process]) -> Non
 
 
 def _start(job: Job, output: Path) -> Process:
-    environment = {**os.environ, STOP_WITH_PARENT: "1", "NPROC": str(job.cores)}
-    environment.pop("PJRT_NPROC", None)  # which XLA prefers to the other
     with output.open("ab") as file:
         # In a session of its own: Ctrl-C reaches it through us, once.
         return subprocess.Popen(
@@ -106,7 +104,7 @@ def _start(job: Job, output: Path) -> Process:
             stdout=file,
             stderr=file,
             start_new_session=True,
-            env=environment,
+            env={**os.environ, STOP_WITH_PARENT: "1", **thread_variables(job.cores)},
         )
 
 
