@@ -120,7 +120,7 @@ def test_a_task_of_mixed_precision_can_be_gone_on_with(tmp_path, monkeypatch):
 
 def test_a_task_that_raises_is_named_with_the_place(tmp_path):
     with pytest.raises(
-        ActionlessError, match=r"the task raised KeyError \('valve'\) at step 3 .*'point_task:Broken-v0'"
+        ActionlessError, match=r"the environment raised KeyError \('valve'\) at step 3 .*'point_task:Broken-v0'"
     ):
         run(tmp_path / "run", "point_task:Broken-v0")
 
