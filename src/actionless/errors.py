@@ -1,5 +1,8 @@
 """Errors that a user can fix: one line that says where the problem is and what to do."""
 
+import importlib.util
+import sys
+
 
 class ActionlessError(Exception):
     """A problem with the user's input.
@@ -9,10 +12,23 @@ class ActionlessError(Exception):
     """
 
 
+TRACEBACK = "--traceback"
+"""The option of every verb that shows where an error comes from, not only the line that says what to do."""
+
+
+def foreign_error(said: str, way_out: str) -> ActionlessError:
+    """What to raise from an exception of the user's own code: from Python, the exception is shown as the cause."""
+    return ActionlessError(f"{said}: {way_out} (the command line shows where with {TRACEBACK})")
+
+
+def require_supported_system() -> None:
+    """Refuse Windows, which lacks what run directories and memory limits need (Python's `fcntl` and `resource`)."""
+    if sys.platform == "win32":
+        raise ActionlessError("Windows is not supported: use Linux or macOS, or the Windows Subsystem for Linux (WSL)")
+
+
 def require_extra(module: str, extra: str, purpose: str) -> None:
     """Raise an error with the install command unless `module` can be imported."""
-    import importlib.util
-
     if importlib.util.find_spec(module) is None:
         raise ActionlessError(
             f"{purpose} needs the package '{module}', which is not installed: pip install 'actionless[{extra}]'"

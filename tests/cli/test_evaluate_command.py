@@ -8,6 +8,8 @@ import pytest
 
 import actionless
 from actionless import cli
+from actionless.execution.job import is_done
+from actionless.runs.directory import read_result
 from actionless.training.options import LearnerOptions, LoopOptions
 from actionless.training.pretrain import pretrain
 
@@ -61,6 +63,31 @@ def test_figures_are_those_of_the_held_out_episodes(run, capsys):
     assert figures["log"]["compared_with"] == "the episodes trained on"
     assert [d["name"] for d in figures["dimensions"]] == ["height", "speed"]
     assert figures["verdict"]["grade"]
+
+
+def test_figures_in_a_folder(run, tmp_path, capsys):
+    folder = tmp_path / "new" / "evaluation"
+    code, out, _ = call(capsys, run, "--json", "--out", folder)
+    assert code == 0
+    assert (folder / "figures.json").read_text() == out
+    figures, result = json.loads(out), read_result(folder)
+    assert (result.verb, result.steps) == ("evaluate", 0)
+    assert result.final["delta_error"] == figures["delta_error"]
+    assert is_done(folder)
+    code, _, err = call(capsys, run, "--out", folder)
+    assert code == 2
+    assert err == f"actionless: {folder} holds an evaluation: choose another --out, or replace it with --overwrite\n"
+    (folder / "result.json").write_text("{")
+    assert not is_done(folder)
+    assert call(capsys, run, "--out", folder, "--overwrite")[0] == 0
+    assert is_done(folder)
+
+
+def test_a_run_directory_takes_no_figures(run, capsys):
+    before = (run / "result.json").read_bytes()
+    code, _, err = call(capsys, run, "--out", run, "--overwrite")
+    assert (code, err) == (2, f"actionless: {run} is a run directory: choose another --out\n")
+    assert (run / "result.json").read_bytes() == before
 
 
 def test_in_the_terminal(run, capsys):

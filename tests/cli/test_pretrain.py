@@ -182,7 +182,7 @@ def test_bug_of_a_seed_is_a_bug(capsys, tmp_path, log_file, monkeypatch):
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'ZeroDivisionError: division by zero' >&2; exit 1\n")
     script.chmod(0o755)
-    monkeypatch.setattr("actionless.training.seeds.sys.executable", str(script))
+    monkeypatch.setattr("sys.executable", str(script))
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(log_file), "--out", str(run), "--scale=smoke", "--seeds=2"]) == 1
     said = capsys.readouterr().err

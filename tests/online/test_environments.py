@@ -288,7 +288,7 @@ def test_unknown_names_suggest_the_closest():
 
 def test_registered_environment_that_cannot_be_created():
     message = error_of(lambda: make("Hopper-v3"))
-    assert message.startswith("environment 'Hopper-v3' cannot be created: ImportError: The mujoco v2 and v3 based")
+    assert message.startswith("environment 'Hopper-v3' cannot be made (ImportError: The mujoco v2 and v3 based")
 
 
 def test_missing_extra_is_named(monkeypatch):
@@ -314,6 +314,6 @@ def test_own_environment(tmp_path, monkeypatch):
         gymnasium.registry.pop("OwnPendulum-v0", None)
     assert error_of(lambda: make("no_such_module:Own-v0")) == (
         "the module of environment 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
-        "'no_such_module'): install it, or put its folder on PYTHONPATH"
+        "'no_such_module'): install it, or put its folder on PYTHONPATH (the command line shows where with --traceback)"
     )
     assert "cannot be imported (ZeroDivisionError: division by zero)" in error_of(lambda: make("broken_module:Own-v0"))

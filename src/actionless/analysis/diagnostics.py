@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float, Int
 
 from actionless.analysis.calibration import ReliabilityBin, expected_calibration_error, reliability
 from actionless.analysis.episode_subset import EpisodeSubset
+from actionless.analysis.inspection import plain
 from actionless.analysis.reachability import MOST_STATES, Reachability, reachability
 from actionless.analysis.values import Values, measure_values
 from actionless.analysis.verdict import Evidence, Verdict, judge
-from actionless.data.inspection import plain
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actionless import __version__
 from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
@@ -32,7 +31,8 @@ from actionless.online.environments import Environment
 from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
-from actionless.updates import emptied, means, standing, updated
+from actionless.updates import means, reset_metrics, train_state, updated
+from actionless.version import __version__
 
 Target = Literal["delta", "next_state", "difference"]
 """Input of the model besides the state: Δs, s' or s' - s, the last two in normalised units."""
@@ -200,7 +200,7 @@ def _trained(
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
     sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    state = standing(
+    state = train_state(
         InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
     )
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
@@ -209,7 +209,7 @@ def _trained(
             batch = IdmBatch(_examples(batches.of(step, updates), spec, target), None)
             state = updated(state, batch, step, updates, key, config.batch_size)
             display.show(step + updates, means(state))
-            state = emptied(state)
+            state = reset_metrics(state)
     network = state.learner.network
     return ExpertIdm(network, _held_out_error(network, preparation, split, target))
 

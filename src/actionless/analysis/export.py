@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actionless import __version__
 from actionless.discretise import at_edge_is_above
 from actionless.errors import ActionlessError, require_extra
 from actionless.files import disk_trouble, require_free_file, write_durably
 from actionless.offline.planner import Planner
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.version import __version__
 
 if TYPE_CHECKING:
     import onnx

@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from actionless import __version__
-from actionless.errors import ActionlessError
+from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
+from actionless.runs.signals import stop_with_parent
+from actionless.version import __version__
 
 VERBS = {
     "demo": "go the whole way on a small bundled log, in about five minutes",
@@ -29,6 +30,10 @@ VERBS = {
     "doctor": "say what a bug report should: versions, devices, threads, extras, speed",
 }
 
+TRACEBACK_VARIABLE = "ACTIONLESS_TRACEBACK"
+
+_ABOUT_TRACEBACK = f"{TRACEBACK} (or {TRACEBACK_VARIABLE}=1) shows where an error comes from, not only what to do."
+
 EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -36,6 +41,9 @@ def main() -> None:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
+    stop_with_parent()
+    if TRACEBACK in sys.argv:
+        os.environ[TRACEBACK_VARIABLE] = "1"  # for the processes that it starts, one for each of several seeds
     sys.exit(run(sys.argv[1:]))
 
 
@@ -45,11 +53,15 @@ def run(arguments: Sequence[str]) -> int:
     0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback. A run that
     SIGTERM stops exits with 143, as a process that it ends does.
     """
+    show_traceback = TRACEBACK in arguments or os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0")
     try:
-        code = _dispatch(list(arguments))
+        require_supported_system()
+        call([word for word in arguments if word != TRACEBACK])
         sys.stdout.flush()  # here, where what goes wrong with it can still be said
-        return code
+        return 0
     except ActionlessError as error:
+        if show_traceback:
+            traceback.print_exc()
         print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
         return EXIT_USER
     except KeyboardInterrupt:
@@ -81,20 +93,20 @@ def _bug() -> int:
     return EXIT_BUG
 
 
-def _dispatch(arguments: list[str]) -> int:
+def call(arguments: Sequence[str]) -> None:
+    """Run one command line and raise what goes wrong; `run` turns that into exit codes."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
-        return 0
+        return
     if arguments[0] == "--version":
         print(f"actionless {__version__}")
-        return 0
+        return
     verb = arguments[0]
     if verb not in VERBS:
         raise ActionlessError(f"no verb '{verb}'{_closest(verb)} (the verbs: {', '.join(VERBS)})")
-    command = _parse(verb, arguments[1:])
+    command = _parse(verb, list(arguments[1:]))
     if command is not None:
         command.run()
-    return 0
 
 
 def _help() -> str:
@@ -104,6 +116,7 @@ def _help() -> str:
         "Learn from logs that never recorded the actions, then speed up an agent that can act.\n\n"
         f"{verbs}\n\n"
         "`actionless VERB --help` says the rest, with examples.\n"
+        f"{_ABOUT_TRACEBACK}\n"
         "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted (143 by SIGTERM), 1 a bug."
     )
 
@@ -126,7 +139,7 @@ def _parse(verb: str, arguments: list[str]) -> Any:
             return tyro.cli(
                 module.Command,
                 prog=f"actionless {verb}",
-                description=module.__doc__,
+                description=f"{(module.__doc__ or '').rstrip()}\n\n{_ABOUT_TRACEBACK}",
                 args=arguments,
                 registry=_registry(),
                 config=(tyro.conf.FlagCreatePairsOff,),

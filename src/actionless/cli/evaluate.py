@@ -14,7 +14,7 @@ examples:
 """
 
 import dataclasses
-import json as json_module
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,12 +49,18 @@ class Command:
     """Decides how these episodes begin."""
     json: bool = False
     """Print everything as one JSON object."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Also write FOLDER/figures.json, which is what `--json` prints, and then FOLDER/result.json."""
+    overwrite: bool = False
+    """Replace the evaluation that is in FOLDER."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Measure, play, print."""
+        began = time.perf_counter()
         self._check()
         from actionless.analysis.diagnostics import diagnose_run
+        from actionless.analysis.evaluation_folder import as_json, write_evaluation
         from actionless.offline.state_policy import ActionPolicy
         from actionless.training.pretrain import load_policy
 
@@ -64,16 +70,22 @@ class Command:
             raise ActionlessError(f"{self.run_directory}: bc-action proposes no Δs to compare: leave out --data")
         diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
         played = None if policy is None else self._played(policy)
+        figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
+        figures |= {} if played is None else played.to_dict()
+        if self.out is not None:
+            write_evaluation(self.out, figures, time.perf_counter() - began)
         if self.json:
-            figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
-            figures |= {} if played is None else played.to_dict()
-            print(json_module.dumps(figures, indent=2, ensure_ascii=False))
+            print(as_json(figures), end="")
             return
         from actionless.cli.evaluation_table import show
 
         show(diagnosis, played)
 
     def _check(self) -> None:
+        from actionless.analysis.evaluation_folder import require_free_folder
+
+        if self.out is not None:
+            require_free_folder(self.out, overwrite=self.overwrite)
         if (self.env is None) != (self.labelled is None):
             raise ActionlessError("--env and --labelled go together: the task, and a log of it with actions")
         if self.data is None and self.labelled is None and self.read != ReadOptions():

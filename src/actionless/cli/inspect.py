@@ -32,7 +32,7 @@ class Command:
 
     def run(self) -> None:
         """Read, inspect, print."""
-        from actionless.data.inspection import inspect
+        from actionless.analysis.inspection import inspect
         from actionless.data.read import read_with
 
         inspection = inspect(read_with(self.data, self.read), epsilon=self.epsilon)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from actionless.data.inspection import Dimension, Inspection
+from actionless.analysis.inspection import Dimension, Inspection
 
 WIDTH_OF_A_FILE = 1000
 

@@ -25,10 +25,8 @@ class Command:
         """Go on with it on as many threads as it began with."""
         from actionless.cli.run_summary import show_summary
         from actionless.runs.directory import read_manifest
-        from actionless.runs.signals import stop_with_parent
         from actionless.runs.threads import use_threads
 
-        stop_with_parent()
         use_threads(read_manifest(self.run_directory).threads)
         from actionless.training.resume import resume
 

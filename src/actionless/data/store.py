@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from actionless import __version__
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
 from actionless.files import clear_leftovers, remove, replace_folder, unique_aside
+from actionless.version import __version__
 
 _FIELDS = ("states", "rewards", "next_states", "terminals", "ends", "actions")
 

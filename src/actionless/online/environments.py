@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Shaped
 
-from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.errors import ActionlessError, first_line, foreign_error, require_extra
 from actionless.online.action_translation import Choice, Choices, Levels, Limits, Translation
 from actionless.online.agent import Spec
 
@@ -123,9 +123,9 @@ class Environment:
     def _raised(self, error: Exception) -> ActionlessError:
         if isinstance(error, ActionlessError):
             return error
-        return ActionlessError(
-            f"the environment raised {type(error).__name__} ({first_line(error)}) {self._place()}: "
-            "fix the environment; run from Python for the traceback"
+        return foreign_error(
+            f"the environment raised {type(error).__name__} ({first_line(error)}) {self._place()}",
+            "fix the environment",
         )
 
     def _place(self) -> str:
@@ -146,8 +146,9 @@ def _gymnasium(name: str) -> gymnasium.Env:
         try:
             return gymnasium.make(gymnasium_id, disable_env_checker=True)
         except Exception as error:
-            raise ActionlessError(
-                f"environment '{name}' cannot be created: {type(error).__name__}: {first_line(error)}"
+            raise foreign_error(
+                f"environment '{name}' cannot be made ({type(error).__name__}: {first_line(error)})",
+                "fix the environment or its arguments",
             ) from error
 
 
@@ -155,9 +156,9 @@ def _import_module(module: str, name: str) -> None:
     try:
         importlib.import_module(module)
     except Exception as error:
-        raise ActionlessError(
-            f"the module of environment '{name}' cannot be imported ({type(error).__name__}: {first_line(error)}): "
-            "install it, or put its folder on PYTHONPATH"
+        raise foreign_error(
+            f"the module of environment '{name}' cannot be imported ({type(error).__name__}: {first_line(error)})",
+            "install it, or put its folder on PYTHONPATH",
         ) from error
 
 

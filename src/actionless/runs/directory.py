@@ -83,8 +83,8 @@ class Run:
             try:
                 lock = _lock(aside)
                 write_durably(aside / "run.json", _json(asdict(manifest)))
-                if overwrite and path.exists():
-                    _remove_run(path)
+                if overwrite:
+                    remove_run(path)
                 aside.rename(path)
             except BaseException:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -165,7 +165,11 @@ def _warn_of_changes(path: Path, manifest: Manifest) -> None:
             _log.warning("%s was made with %s: %s", path, changes, consequence)
 
 
-def _remove_run(path: Path) -> None:
+def remove_run(path: Path) -> None:
+    """Delete a run directory, if there is one and no process works on it."""
+    require_free(path, overwrite=True)
+    if not path.exists():
+        return
     # With the runs of several seeds inside: each may be held by a process of its own.
     locks = [_lock(held.parent) for held in (path / "lock", *sorted(path.glob("*/lock")))]
     old = unique_aside(path, "old")

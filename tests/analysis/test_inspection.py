@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from actionless.data.inspection import inspect, suggest_epsilon
+from actionless.analysis.inspection import inspect, suggest_epsilon
 from actionless.data.log import Log, Source
 
 
