@@ -140,7 +140,7 @@ class TestMistakes:
         pretrain(log, tmp_path / "run", **TINY, method="bc-delta")
         code, _, err = call(capsys, tmp_path / "run")
         assert code == 2
-        assert "handed over from Python, so it cannot be read again: give a log with --data" in err
+        assert "passed in from Python, so it cannot be read again: give a log with --data" in err
 
     def test_a_policy_of_actions_has_nothing_to_compare(self, tmp_path, capsys):
         log = actionless.read(save_walk(tmp_path / "walk.npz"), with_actions=True)
