@@ -205,7 +205,7 @@ def _speed(seconds: float) -> Speed:
 
     from actionless.offline.learner import Batch, Spec
     from actionless.offline.presets import SCALES, create_learner, preset
-    from actionless.updates import standing, updated
+    from actionless.updates import train_state, updated
 
     rng = np.random.default_rng(0)
     matrix = jnp.asarray(rng.normal(size=(MATMUL, MATMUL)) / MATMUL**0.5, jnp.float32)
@@ -223,7 +223,7 @@ def _speed(seconds: float) -> Speed:
     )
     key = jax.random.key(0, impl="rbg")
     learner = create_learner(Spec(STATE_DIM, bins=3), preset("oso-decqn", scale), key)
-    held = [standing(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
+    held = [train_state(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
 
     def update() -> jax.Array:
         held[0] = updated(held[0], batches, 0, together, key, scale.batch_size)

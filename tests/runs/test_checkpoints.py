@@ -129,6 +129,15 @@ def test_a_changed_manifest_never_passes_other_content(tmp_path, data):
     np.testing.assert_array_equal(saved.state["weights"], np.full(4, saved.step, np.float32))
 
 
+def test_names_of_older_versions_are_translated(checkpoints):
+    save(checkpoints, 1)
+    like = {("today" if name == "weights" else name): part for name, part in state(0).items()}
+    with pytest.raises(ActionlessError, match=r"\['(today|weights)'\]' does not fit"):
+        checkpoints.newest(like=like)
+    saved = checkpoints.newest(like=like, old_names={r"^\['weights'\]": "['today']"})
+    np.testing.assert_array_equal(saved.state["today"], np.full(4, 1, np.float32))
+
+
 def set_format(path, version):
     manifest = path / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": version}))

@@ -19,7 +19,7 @@ from actionless.runs.sinks import read_rows
 from actionless.training import online, online_options
 from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
-from actionless.training.online import OnlineTask
+from actionless.training.online import OnlineLoop
 from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
 from actionless.training.train import train
 
@@ -64,7 +64,7 @@ def assert_same_run(path, other):
 
 def interrupt_at(monkeypatch, step):
     """Ctrl-C within the dispatch that passes `step`."""
-    advance = OnlineTask.advance
+    advance = OnlineLoop.advance
 
     def interrupted(task, state, start):
         ahead = advance(task, state, start)
@@ -72,7 +72,7 @@ def interrupt_at(monkeypatch, step):
             os.kill(os.getpid(), signal.SIGINT)
         return ahead
 
-    monkeypatch.setattr(OnlineTask, "advance", interrupted)
+    monkeypatch.setattr(OnlineLoop, "advance", interrupted)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from actionless.online.replay import Replay
 from actionless.runs.sinks import read_rows
 from actionless.training import train as training
 from actionless.training.evaluation import returns_of
-from actionless.training.online import OnlineTask
+from actionless.training.online import OnlineLoop
 from actionless.training.record import expert_step, from_replay, medium_step, record, roll_out
 from actionless.training.train import replay_of
 
@@ -155,7 +155,7 @@ def sudden_death():
 
 @pytest.mark.parametrize(("end", "cause"), [(ctrl_c, KeyboardInterrupt), (sudden_death, MemoryError)])
 def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, cause):
-    advance = OnlineTask.advance
+    advance = OnlineLoop.advance
 
     def interrupted(task, state, start):
         ahead = advance(task, state, start)
@@ -165,7 +165,7 @@ def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, 
 
     options = {"level": "expert", "steps": STEPS, **TRAINING}
     with monkeypatch.context() as patched:
-        patched.setattr(OnlineTask, "advance", interrupted)
+        patched.setattr(OnlineLoop, "advance", interrupted)
         with pytest.raises(cause):
             record(TASK, tmp_path / "expert.hdf5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["expert.hdf5.run"]

@@ -32,7 +32,7 @@ from actionless.online.environments import Environment
 from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
-from actionless.updates import emptied, means, standing, updated
+from actionless.updates import means, reset_metrics, train_state, updated
 
 Target = Literal["delta", "next_state", "difference"]
 """What the model is asked for: Δs, s' or s' - s, the last two in normalised units."""
@@ -196,7 +196,7 @@ def _trained(
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
     sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    state = standing(
+    state = train_state(
         InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
     )
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
@@ -205,7 +205,7 @@ def _trained(
             batch = IdmBatch(_examples(batches.of(step, updates), spec, target), None)
             state = updated(state, batch, step, updates, key, config.batch_size)
             display.show(step + updates, means(state))
-            state = emptied(state)
+            state = reset_metrics(state)
     network = state.learner.network
     return ExpertIdm(network, _held_out_error(network, preparation, split, target))
 

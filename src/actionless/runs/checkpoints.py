@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -25,6 +25,7 @@ from actionless.files import disk_trouble, sync_directory
 from actionless.trees import first_non_finite, pack, unpack
 
 State = TypeVar("State")
+Value = TypeVar("Value")
 
 FORMAT = 1
 
@@ -79,12 +80,16 @@ class Checkpoints:
             self._prune(path)
         return path
 
-    def newest(self, like: State) -> Saved[State] | None:
-        """The newest undamaged checkpoint; None where none was ever written."""
+    def newest(self, like: State, old_names: Mapping[str, str] | None = None) -> Saved[State] | None:
+        """The newest undamaged checkpoint; None where none was ever written.
+
+        `old_names` translates what older versions wrote: a regular expression for each part of a name that changed,
+        and what stands in its place today.
+        """
         damage = None
         for path in reversed(self.paths()):
             try:
-                return _read(path, like)
+                return _read(path, like, old_names or {})
             except DamagedError as error:
                 damage = damage or error
                 _log.warning("checkpoint %s is damaged (%s): using the one before it", path, error)
@@ -163,15 +168,22 @@ def _flushed_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(path: Path, like: State) -> Saved[State]:
+def _read(path: Path, like: State, old_names: Mapping[str, str]) -> Saved[State]:
     _verify(path)
     try:
         facts = json.loads((path / _STATE).read_bytes())
         arrays = load_file(path / _ARRAYS)
     except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(str(error)) from error
-    state = unpack(like, arrays, facts["values"], path)
+    state = unpack(like, _renamed(arrays, old_names), _renamed(facts["values"], old_names), path)
     return Saved(path, state, facts["step"], facts["logged"], facts["seconds"], facts["score"])
+
+
+def _renamed(parts: dict[str, Value], old_names: Mapping[str, str]) -> dict[str, Value]:
+    """The same under today's names."""
+    for pattern, today in old_names.items():
+        parts = {re.sub(pattern, today, name): part for name, part in parts.items()}
+    return parts
 
 
 def _verify(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""How a run lives and dies, whatever it trains.
+"""The driver of a run: checkpoint, stop and resume, whatever is trained.
 
-A `Task` says what one dispatch does; `drive` takes it from the newest checkpoint (or the beginning) to the
-end. The state a task hands on holds everything the next dispatch depends on: learner, optimiser, random keys,
+A `Loop` says what one dispatch does; `drive` takes it from the newest checkpoint (or the beginning) to the
+end. The state a loop hands on holds everything the next dispatch depends on: learner, optimiser, random keys,
 replay, simulator. A resumed run therefore does what an undisturbed one does, bit for bit.
 """
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from actionless.errors import ActionlessError
@@ -27,7 +28,7 @@ _log = logging.getLogger("actionless")
 
 
 class DivergedError(Exception):
-    """What was learnt is not finite: raised by a task that meets it between two rows of metrics."""
+    """What was learnt is not finite: raised by a loop that meets it between two rows of metrics."""
 
     def __init__(self, what: str, step: int):
         super().__init__(what)
@@ -46,7 +47,7 @@ class Advance(Generic[State]):
     metrics: Mapping[str, float]
 
 
-class Task(abc.ABC, Generic[State]):
+class Loop(abc.ABC, Generic[State]):
     """What a run trains."""
 
     steps: int
@@ -57,6 +58,8 @@ class Task(abc.ABC, Generic[State]):
     """Whether the best score is the lowest."""
     headline: tuple[str, ...]
     """The metrics shown while the run works, as far as they have been measured."""
+    old_names: Mapping[str, str] = MappingProxyType({})
+    """Names in checkpoints of older versions: a regular expression for each, and what stands in its place today."""
 
     @abc.abstractmethod
     def begin(self) -> State:
@@ -80,7 +83,7 @@ class Outcome(Generic[State]):
 
 def drive(
     run: Run,
-    task: Task[State],
+    loop: Loop[State],
     *,
     checkpoint_every: int,
     checkpoint_seconds: float = 0.0,
@@ -92,18 +95,18 @@ def drive(
     the last; and at the end, and when the run is stopped.
     """
     checkpoints = Checkpoints(run.path / "checkpoints")
-    state, step, logged, seconds = _standing(checkpoints, task)
+    state, step, logged, seconds = _restored(checkpoints, loop)
     began = time.perf_counter() - seconds
     saved_at = row_at = time.perf_counter()
     row_step = step
     with ExitStack() as stack:
         journal = stack.enter_context(closing(Journal(run, logged, sinks)))
-        display = stack.enter_context(ProgressDisplay(run.path.name, task.steps, step, task.headline))
+        display = stack.enter_context(ProgressDisplay(run.path.name, loop.steps, step, loop.headline))
         stop = stack.enter_context(StopRequest())
-        while step < task.steps:
+        while step < loop.steps:
             before = logged
             try:
-                ahead = task.advance(state, step)
+                ahead = loop.advance(state, step)
             except DivergedError as bad:
                 raise _diverged(run, checkpoints, f"{bad} is not finite", before, bad.step + 1) from None
             now = time.perf_counter()
@@ -115,12 +118,12 @@ def drive(
                 row_at = now
             display.show(ahead.step, ahead.metrics)
             crossed = ahead.step // checkpoint_every > step // checkpoint_every
-            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= task.steps
+            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= loop.steps
             stopping = bool(stop)
             if due or stopping:
                 journal.sync()
                 try:
-                    score = _score(task, ahead.metrics)
+                    score = _score(loop, ahead.metrics)
                     checkpoints.save(ahead.state, step=ahead.step, logged=logged, seconds=now - began, score=score)
                 except NotFiniteError as bad:
                     raise _diverged(run, checkpoints, f"'{bad}' is not finite", before, ahead.step) from None
@@ -134,16 +137,16 @@ def drive(
     return Outcome(state, Result(run.manifest.verb, step, time.perf_counter() - began, final))
 
 
-def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, int, float]:
-    state = task.begin()
-    saved = checkpoints.newest(like=state)
+def _restored(checkpoints: Checkpoints, loop: Loop[State]) -> tuple[State, int, int, float]:
+    state = loop.begin()
+    saved = checkpoints.newest(like=state, old_names=loop.old_names)
     return (state, 0, 0, 0.0) if saved is None else (saved.state, saved.step, saved.logged, saved.seconds)
 
 
-def _score(task: Task[State], metrics: Mapping[str, float]) -> float | None:
+def _score(loop: Loop[State], metrics: Mapping[str, float]) -> float | None:
     """So that the highest is the best."""
-    score = metrics.get(task.score)
-    return -score if score is not None and task.lower_is_better else score
+    score = metrics.get(loop.score)
+    return -score if score is not None and loop.lower_is_better else score
 
 
 def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpoints, start: int, end: int) -> None:

@@ -17,7 +17,7 @@ _HOMES = {
     "train": "actionless.training.train",
     "finetune": "actionless.training.finetune",
 }
-"""The module of each verb: `go_on(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
+"""The module of each verb: `resume_run(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 
 _log = logging.getLogger("actionless")
 
@@ -45,7 +45,7 @@ def resume(run: str | Path, log: Log | None = None, schedule: Schedule | None = 
         _log.warning("%s is finished already", path)
         return home.load_policy(path)
     with Run.open(path) as opened:
-        return home.go_on(opened, **given)
+        return home.resume_run(opened, **given)
 
 
 def _is_whole(path: Path) -> bool:
