@@ -15,7 +15,6 @@ from actionless.offline.state_policy import StatePolicy
 from actionless.reporting.report import report
 from actionless.runs.sinks import read_rows
 from actionless.training.online_options import AgentOptions, OnlineLoopOptions
-from actionless.training.options import LearnerOptions
 from actionless.training.pretrain import pretrain
 from actionless.training.train import train
 
@@ -57,7 +56,7 @@ def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SA
     log = read(LOG)
     say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
     say("2/4 Pre-training a state policy: which way should each variable move from here?")
-    learnt = pretrain(LOG, policy, steps=size.updates, learner=LearnerOptions(hidden=(128, 128)), overwrite=overwrite)
+    learnt = pretrain(LOG, policy, steps=size.updates, hidden=(128, 128), overwrite=overwrite)
     assert isinstance(learnt, StatePolicy)
     say(_example(learnt, np.asarray(log.states[:1])))
     say(f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each")

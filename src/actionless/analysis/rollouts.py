@@ -1,4 +1,4 @@
-"""A policy played in its task: a state policy through an expert inverse dynamics model, BC a by its own actions."""
+"""A policy played in its task: a state policy through an expert inverse dynamics model, another by its own actions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork
-from actionless.offline.planner import Planner
-from actionless.offline.presets import ScaleName
-from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.offline.learner import Policy
+from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
 from actionless.online.action_translation import Levels, normalised_actions
 from actionless.online.environments import Environment, make
+from actionless.settings import ScaleName
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 
@@ -96,9 +96,9 @@ def evaluate_in_environment(
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
-    if isinstance(policy, Planner):
+    if not isinstance(policy, StatePolicy | ActionPolicy):
         raise ActionlessError(
-            f"{policy.method} plans from many steps, and what is played proposes Δs from one state: pre-train with "
+            f"{policy.method} {policy.does}, and what is played proposes Δs from one state: pre-train with "
             "another method, or see what it is worth as a guide (`actionless train --agent sac --guide RUN`)"
         )
     bins = _action_bins(environment, labelled)

@@ -62,10 +62,14 @@ class LogFacts(Protocol):
     """What settings may follow from: a `Log` has it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """That of its file."""
+        ...
 
     @property
-    def episode_returns(self) -> Float[np.ndarray, " episodes"]: ...
+    def episode_returns(self) -> Float[np.ndarray, " episodes"]:
+        """The sum of rewards of each episode."""
+        ...
 
 
 class LearnerConfig(Settings):
@@ -127,19 +131,34 @@ class PolicyLabel(NamedTuple):
 class Policy(Protocol):
     """What pre-training gives: can be saved, and loads without its log. policies.py has the kinds."""
 
-    @property
-    def method(self) -> str: ...
+    kind: ClassVar[str]
+    """What policy.json calls it."""
+    does: ClassVar[str]
+    """In words, after the name of its method: "proposes Δs"."""
 
     @property
-    def state_names(self) -> tuple[str, ...]: ...
+    def method(self) -> str:
+        """The name that its learner has in the table of methods."""
+        ...
 
     @property
-    def provenance(self) -> Mapping[str, Any]: ...
+    def state_names(self) -> tuple[str, ...]:
+        """Of the log's variables, in its order."""
+        ...
 
-    def save(self, directory: str | Path) -> None: ...
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where it came from, as JSON."""
+        ...
+
+    def save(self, directory: str | Path) -> None:
+        """Write it so that it loads without the log."""
+        ...
 
     @classmethod
-    def load(cls, directory: str | Path) -> "Policy": ...
+    def load(cls, directory: str | Path) -> "Policy":
+        """What was saved there, or what a run directory holds."""
+        ...
 
 
 class OfflineLearner(eqx.Module):

@@ -61,9 +61,7 @@ class Method:
 # error down to its α, a short run has to bring the penalty up to it, which `penalty_factor` does.
 _VALUES: dict[ScaleName, Size] = {
     "smoke": Size(300, 64, {"ensemble": 2, "hidden": (32, 32), "learning_rate": 1e-3, "target_rate": 1e-2}),
-    "cpu": Size(
-        25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4, "target_rate": 5e-3, "penalty_factor": 5.0}
-    ),
+    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4, "target_rate": 5e-3, "penalty_factor": 5.0}),
     "paper": Size(3_000_000, 256),
 }
 

@@ -28,7 +28,7 @@ from actionless.offline.learner import (
     Watch,
     by_bin,
 )
-from actionless.offline.penalty_warnings import PenaltyWatch, warn_of_imitation
+from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
 from actionless.optimise import Adam, follow, norm
 from actionless.settings import Count, Fraction, NonNegative, Positive
@@ -116,9 +116,10 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
 
     def watch(self, returns: Returns | None) -> Watch | None:
         """Warn where the penalty is too strong for the rewards, and later where it is too weak."""
+        penalty = Penalty(self.alpha, self.penalty_factor, self.loss, self.reward_scale)
         if returns is not None:
-            warn_of_imitation(self, returns.spread)
-        return PenaltyWatch(self)
+            warn_of_imitation(penalty, returns.spread)
+        return PenaltyWatch(penalty)
 
     @property
     def penalty_weight(self) -> float:

@@ -9,7 +9,8 @@ ends. w has no unit of its own: only the scale of the rewards decides which one 
 import logging
 import math
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal
 
 _RISE = 1.1
 _LEAST_SHIFT = 0.1
@@ -17,37 +18,44 @@ _LEAST_SHIFT = 0.1
 _log = logging.getLogger("actionless")
 
 
-@runtime_checkable
-class PenaltySettings(Protocol):
-    """What is judged: the settings of a learner with a penalty."""
+@dataclass(frozen=True)
+class Penalty:
+    """What is judged: how strong the penalty is beside the loss."""
+
+    alpha: float
+    factor: float = 1.0
+    """What alpha is multiplied by."""
+    loss: Literal["mse", "huber"] = "mse"
+    reward_scale: float = 1.0
 
     @property
-    def alpha(self) -> float: ...
+    def weight(self) -> float:
+        """What the penalty is multiplied by."""
+        return self.alpha * self.factor
 
-    @property
-    def penalty_factor(self) -> float: ...
+    def __str__(self) -> str:
+        factor = f" times penalty_factor = {self.factor:g}" if self.factor != 1 else ""
+        return f"alpha = {self.alpha:g}{factor}"
 
-    @property
-    def loss(self) -> str: ...
-
-    @property
-    def reward_scale(self) -> float: ...
+    def pull(self, td_loss: float) -> float:
+        """M times what the typical error pulls with in each dimension: the loss's slope where it is the mean loss."""
+        return 2 * math.sqrt(td_loss) if self.loss == "mse" else min(1.0, math.sqrt(2 * td_loss))
 
 
-def warn_of_imitation(config: PenaltySettings, return_spread: float) -> None:
+def warn_of_imitation(penalty: Penalty, return_spread: float) -> None:
     """At the start: no TD error lasts that is larger than the spread of returns.
 
     Where even that shifts probabilities by less than a tenth, nothing but near ties can turn out other than the log. On
     the bundled log, with rewards scaled so that the shift is 11, 1.1, 0.11 and 0.011, proposals agree with BC Δs
     in 86, 93, 93 and 93 of 100 cases (smoke scale, 3,000 updates).
     """
-    shift = 2 * config.reward_scale * return_spread / _weight(config) if config.alpha > 0 else math.inf
-    if config.loss == "mse" and shift < _LEAST_SHIFT:
+    shift = 2 * penalty.reward_scale * return_spread / penalty.weight if penalty.alpha > 0 else math.inf
+    if penalty.loss == "mse" and shift < _LEAST_SHIFT:
         _log.warning(
             "the log's discounted returns spread by only %.3g, little beside %s: only imitation will be "
             "learnt; lower --alpha or raise --reward-scale, either by a factor of about %.2g",
             return_spread,
-            _named(config),
+            penalty,
             _LEAST_SHIFT / max(shift, 1e-9),
         )
 
@@ -63,16 +71,16 @@ class PenaltyWatch:
     strained, and still held.
     """
 
-    def __init__(self, config: PenaltySettings):
-        self._config = config
+    def __init__(self, penalty: Penalty):
+        self._penalty = penalty
         self._lowest = math.inf
-        self._told = config.alpha == 0
+        self._told = penalty.alpha == 0
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> None:
         """Judge one row of metrics."""
-        penalty, pull = metrics["penalty"], _pull(self._config, metrics["td_loss"])
-        self._lowest = min(self._lowest, penalty)
-        if self._told or pull <= _weight(self._config) or penalty <= _RISE * self._lowest:
+        risen, pull = metrics["penalty"], self._penalty.pull(metrics["td_loss"])
+        self._lowest = min(self._lowest, risen)
+        if self._told or pull <= self._penalty.weight or risen <= _RISE * self._lowest:
             return
         self._told = True
         _log.warning(
@@ -81,22 +89,8 @@ class PenaltyWatch:
             "--reward-scale where rewards are far above 1 a step",
             step,
             pull,
-            _named(self._config),
+            self._penalty,
             self._lowest,
-            penalty,
-            pull / self._config.penalty_factor,
+            risen,
+            pull / self._penalty.factor,
         )
-
-
-def _weight(config: PenaltySettings) -> float:
-    return config.alpha * config.penalty_factor
-
-
-def _named(config: PenaltySettings) -> str:
-    factor = f" times the scale's factor {config.penalty_factor:g}" if config.penalty_factor != 1 else ""
-    return f"alpha = {config.alpha:g}{factor}"
-
-
-def _pull(config: PenaltySettings, td_loss: float) -> float:
-    """M times what the typical error pulls with in each dimension: the slope of the loss where it is the mean loss."""
-    return 2 * math.sqrt(td_loss) if config.loss == "mse" else min(1.0, math.sqrt(2 * td_loss))

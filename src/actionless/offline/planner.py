@@ -37,6 +37,7 @@ class Planner:
     """Plans where an episode goes next if it is to reach a return. States are in the log's own units."""
 
     kind: ClassVar[str] = "plan"
+    does: ClassVar[str] = "plans from many steps"
     network: PlanNetwork
     config: PlanConfig
     normaliser: Normaliser

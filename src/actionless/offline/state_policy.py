@@ -88,6 +88,7 @@ class StatePolicy:
     """Proposes for each state which way every variable should move."""
 
     kind: ClassVar[str] = "state"
+    does: ClassVar[str] = "proposes Δs"
     model: PolicyModel
     method: str
     state_names: tuple[str, ...]
@@ -197,6 +198,7 @@ class ActionPolicy:
     """The action the log's behaviour would take. The one kind of policy that was taught by actions."""
 
     kind: ClassVar[str] = "action"
+    does: ClassVar[str] = "gives actions"
     network: Ensemble
     normaliser: Normaliser
     method: str

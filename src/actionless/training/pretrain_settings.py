@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from actionless.declared import Alternative, DeclaredSetting, declared_settings
 from actionless.discretise import Spacing, check_bins
 from actionless.errors import ActionlessError, require_extra
 from actionless.offline.learner import LearnerConfig, LogFacts, OfflineLearner
-from actionless.offline.methods import Method, method_named
+from actionless.offline.methods import DEFAULT_METHOD, METHODS, Method, method_named
 from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
@@ -23,6 +24,8 @@ from actionless.settings import (
     from_json,
 )
 from actionless.training.old_runs import upgraded_config
+
+DEFAULT_SCALE: ScaleName = "cpu"
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,17 @@ def _require_fitting(learner: LearnerConfig, method: str, entry: Method) -> None
     for name, value in entry.fixed.items():
         if getattr(learner, name) != value:
             raise ActionlessError(f"learner: {method} needs {name}={value!r}, not {getattr(learner, name)!r}")
+
+
+def pretrain_options() -> tuple[DeclaredSetting, ...]:
+    """Every setting that some method knows, for the flags of `pretrain` and for its signature in Python."""
+    alternatives = {
+        name: Alternative(
+            examples=[entry.config_at(scale) for scale in entry.sizes],
+            hidden=tuple(entry.fixed),
+            auto=entry.config.set_by_log,
+        )
+        for name, entry in METHODS.items()
+    }
+    example = resolve(DEFAULT_METHOD, DEFAULT_SCALE, {})
+    return declared_settings(example, {"learner": alternatives}, auto=("steps", "batch_size"))
