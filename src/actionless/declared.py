@@ -1,7 +1,9 @@
 """Every setting that a verb takes, read off its settings classes: for its flags and for its signature in Python."""
 
 import dataclasses
+import functools
 import inspect
+import operator
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,13 +47,13 @@ class DeclaredSetting:
     help: str
     part: str = ""
     """The group that it belongs to, such as `loop`."""
-    known_to: tuple[str, ...] = ()
-    """The alternatives that know it; none where all do."""
+    known_to: str = ""
+    """The alternatives that know it, in words; empty where all do."""
 
     @property
     def explained(self) -> str:
         """The help text, and who knows the setting where not everybody does."""
-        return f"{self.help} ({', '.join(self.known_to)})".strip() if self.known_to else self.help
+        return f"{self.help} ({self.known_to})".strip() if self.known_to else self.help
 
 
 def declared_settings(
@@ -90,30 +92,35 @@ def documented(settings: Sequence[DeclaredSetting]) -> Callable[[Function], Func
 
 
 def _of_alternatives(part: str, choices: Mapping[str, Alternative]) -> dict[str, DeclaredSetting]:
-    found: dict[str, DeclaredSetting] = {}
+    by_name: dict[str, dict[str, DeclaredSetting]] = {}
     for owner, choice in choices.items():
         for name, path in part_names(choice.examples[0]).items():
             if name not in choice.hidden:
                 declared = [_declared(name, example, path, part) for example in choice.examples]
-                same = name not in choice.auto and all(each.default == declared[0].default for each in declared)
-                one = declared[0] if same else dataclasses.replace(declared[0], default=AUTO)
-                found[name] = _merged(found.get(name), one, owner)
-    return {
-        name: setting if len(setting.known_to) < len(choices) else dataclasses.replace(setting, known_to=())
-        for name, setting in found.items()
-    }
+                one = _merged(declared, "")
+                by_name.setdefault(name, {})[owner] = (
+                    dataclasses.replace(one, default=AUTO) if name in choice.auto else one
+                )
+    return {name: _merged(list(known.values()), _in_words(known, choices)) for name, known in by_name.items()}
 
 
-def _merged(before: DeclaredSetting | None, setting: DeclaredSetting, owner: str) -> DeclaredSetting:
-    if before is None:
-        return dataclasses.replace(setting, known_to=(owner,))
-    same_type = before.type == setting.type
+def _merged(declared: Sequence[DeclaredSetting], known_to: str) -> DeclaredSetting:
+    """One setting of all, with a default where they agree on it."""
+    first = declared[0]
+    different = [each.type for each in declared if each.type != first.type]
     return dataclasses.replace(
-        before,
-        type=before.type if same_type else before.type | setting.type,
-        default=before.default if before.default == setting.default else AUTO,
-        known_to=(*before.known_to, owner),
+        first,
+        type=functools.reduce(operator.or_, different, first.type),
+        default=first.default if all(each.default == first.default for each in declared) else AUTO,
+        known_to=known_to,
     )
+
+
+def _in_words(known: Collection[str], choices: Collection[str]) -> str:
+    others = [name for name in choices if name not in known]
+    if not others:
+        return ""
+    return f"all but {', '.join(others)}" if len(others) < len(known) else ", ".join(known)
 
 
 def _declared(name: str, example: Settings, path: Sequence[str | int], part: str) -> DeclaredSetting:

@@ -38,8 +38,7 @@ else:
     )
 
 _METHODS_HELP = "; ".join(
-    f"{name}: {method.about}, gives {' and '.join(method.config_at(DEFAULT_SCALE).declares.gives)}"
-    for name, method in METHODS.items()
+    f"{name}: {method.about} (gives {' and '.join(method.gives)})" for name, method in METHODS.items()
 )
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -78,7 +78,7 @@ class AfdtConfig(LearnerConfig, kind="afdt"):
             gives=("plans",), window=self.context, columns={"to_go": recorded_returns, "times": step_numbers}
         )
 
-    def for_log(self, log: LogFacts) -> Self:
+    def for_log(self, log: LogFacts) -> "AfdtConfig":
         """The return to ask for, and what returns are divided by: as published, or by the episodes of the log."""
         robot = (data_set(log.name) or "").partition("-")[0]
         if robot in PLAN_TARGETS:

@@ -8,7 +8,7 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
@@ -83,7 +83,7 @@ class LearnerConfig(Settings):
         """What the loop must know of a learner with these settings."""
         return Declaration()
 
-    def for_log(self, log: LogFacts) -> Self:  # noqa: ARG002 (for those that override it)
+    def for_log(self, log: LogFacts) -> "LearnerConfig":  # noqa: ARG002 (for those that override it)
         """The same settings with those that follow from the log."""
         return self
 

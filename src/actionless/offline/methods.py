@@ -11,7 +11,7 @@ from typing import Any
 from actionless.errors import ActionlessError
 from actionless.offline.afdt import Afdt, AfdtConfig, published_steps
 from actionless.offline.imitation import Imitation, ImitationConfig, Target
-from actionless.offline.learner import LearnerConfig, LogFacts, OfflineLearner
+from actionless.offline.learner import Gift, LearnerConfig, LogFacts, OfflineLearner
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.settings import ScaleName, table_entry
 
@@ -43,6 +43,11 @@ class Method:
     """Settings that make the method what it is: no option of it."""
     about: str = ""
     """What it learns, for the help text."""
+
+    @property
+    def gives(self) -> tuple[Gift, ...]:
+        """What can be had of it."""
+        return dataclasses.replace(self.config, **self.fixed).declares.gives
 
     def config_at(self, scale: ScaleName, log: LogFacts | None = None) -> LearnerConfig:
         """The config at a scale; without the log, what does not follow from one."""
@@ -94,7 +99,7 @@ METHODS: dict[str, Method] = {
     "bc-delta": _imitation("delta", "imitation of Δs"),
     "bc-next": _imitation("next_state", "imitation of the next state"),
     "bc-diff": _imitation("difference", "imitation of the difference s' - s"),
-    "bc-action": _imitation("action", "imitation of the action (needs --with-actions)"),
+    "bc-action": _imitation("action", "imitation of the action, needs --with-actions"),
     "afdt": Method(Afdt, AfdtConfig(), _PLANS, about="AF-Guide's plans of the next state"),
 }
 

@@ -6,7 +6,7 @@ U_j^e(s, Δs_j). With `alpha` = 0 the learner is DecQN_N.
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -106,7 +106,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
             shown=("accuracy", "error", "q/mean", "q/data_return"),
         )
 
-    def for_log(self, log: LogFacts) -> Self:
+    def for_log(self, log: LogFacts) -> "OsoDecqnConfig":
         """The paper's α and loss for its data sets."""
         name = data_set(log.name)
         if name is None:
