@@ -16,10 +16,10 @@ from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Spec
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.presets import LearnerConfig, create_learner
+from actionless.old_runs import OFFLINE_NAMES
 from actionless.runs.engine import Advance, Loop
 from actionless.training.balance import PenaltyWatch, warn_of_imitation
 from actionless.training.heldout import HEADLINE, HeldOut
-from actionless.training.old_runs import OFFLINE_NAMES
 from actionless.training.options import OfflineConfig
 from actionless.training.prepared import Batches, Courses, Draw, HostBatches, Preparation, ResidentBatches, Split
 from actionless.updates import TrainState, means, reset_metrics, train_state, updated

@@ -17,11 +17,11 @@ from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import Method, ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
+from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.offline import OfflineTask
-from actionless.training.old_runs import upgraded_config
 from actionless.training.options import (
     LearnerOptions,
     LoopOptions,
