@@ -22,7 +22,7 @@ from actionless.data.log import Log, Source, default_state_names
 from actionless.discretise import Discretiser
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
-from actionless.guidance.switch import Fixed
+from actionless.guidance.schedule import Fixed
 from actionless.offline.learner import Spec
 from actionless.offline.presets import SCALES as OFFLINE_SCALES
 from actionless.offline.presets import create_learner, preset
@@ -64,7 +64,7 @@ def untrained_policy(log: Log) -> StatePolicy:
 def ours(steps: int, guided: bool) -> Turn:
     """Our loop, without evaluation."""
     loop = OnlineLoopOptions(log_every=steps, evaluate_every=steps)
-    config = resolve_training(TrainOptions(steps=steps, warm_up=WARM_UP, loop=loop), TASK, None)
+    config = resolve_training(TrainOptions(steps=steps, warm_up=WARM_UP, loop=loop), TASK)
     environment, guide = make(TASK), None
     if guided:
         log = random_log()
@@ -76,7 +76,7 @@ def ours(steps: int, guided: bool) -> Turn:
             schedule=Fixed(BETA),
             config=GuideConfig(idm=IDM_SCALES["cpu"]),
         )
-    task = OnlineLoop(environment, make(TASK), config, 0, guide)
+    task = OnlineLoop(environment, make(TASK), config, 0, [] if guide is None else [guide])
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:

@@ -22,8 +22,8 @@ from actionless.offline.presets import SCALES, Method, ScaleName, create_learner
 
 from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Batch, Spec
+from actionless.online.agent import RETURNS, Transitions
 from actionless.online.agent import Spec as TaskSpec
-from actionless.online.agent import Transitions
 from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
 from actionless.updates import Learner, train_state, updated
 
@@ -82,7 +82,7 @@ def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
         actions=jnp.asarray(rng.uniform(-1, 1, (count, ACTION_DIM)), jnp.float32),
         rewards=jnp.ones(count),
         discounts=jnp.full(count, 0.99),
-        returns=jnp.ones(count),
+        extra={RETURNS: jnp.ones(count)},
     )
     spec, key = TaskSpec(STATE_DIM, ACTION_DIM, None), jax.random.key(0, impl="rbg")
     agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, sizes), key)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from actionless.errors import ActionlessError
     from actionless.guidance.guide import Guide, GuideConfig
     from actionless.guidance.idm import IdmConfig
-    from actionless.guidance.switch import Fixed, PaperSchedule
+    from actionless.guidance.interface import Guidance
+    from actionless.guidance.schedule import Fixed, PaperSchedule
     from actionless.offline.planner import Planner
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
@@ -35,6 +36,7 @@ __all__ = [
     "AgentPolicy",
     "Discretiser",
     "Fixed",
+    "Guidance",
     "Guide",
     "GuideConfig",
     "GuideOptions",
@@ -66,7 +68,8 @@ _HOME = {
     "AgentOptions": "actionless.training.online_options",
     "AgentPolicy": "actionless.online.agent_policy",
     "Discretiser": "actionless.discretise",
-    "Fixed": "actionless.guidance.switch",
+    "Fixed": "actionless.guidance.schedule",
+    "Guidance": "actionless.guidance.interface",
     "Guide": "actionless.guidance.guide",
     "GuideConfig": "actionless.guidance.guide",
     "GuideOptions": "actionless.training.online_options",
@@ -76,7 +79,7 @@ _HOME = {
     "LoopSettings": "actionless.training.pretrain_settings",
     "Normaliser": "actionless.discretise",
     "OnlineLoopOptions": "actionless.training.online_options",
-    "PaperSchedule": "actionless.guidance.switch",
+    "PaperSchedule": "actionless.guidance.schedule",
     "Planner": "actionless.offline.planner",
     "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",

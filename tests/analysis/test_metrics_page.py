@@ -16,12 +16,13 @@ from linear_environment import LINEAR, labelled_log, planner
 import actionless
 from actionless import cli
 from actionless.discretise import Discretiser
-from actionless.guidance.planning import PlanGuide
+from actionless.guidance.guided_sac import GuidedSac, GuidedSacConfig
+from actionless.guidance.plans import PlanGuide
 from actionless.offline import learner as offline
 from actionless.offline.methods import METHODS
 from actionless.online import agent as online
 from actionless.online import presets as agents
-from actionless.online.guided_sac import GuidedSacConfig
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.replay import Replay
 from actionless.training.batches import Preparation
 from actionless.training.heldout import possible_names
@@ -46,13 +47,13 @@ def keys_of_rows(path):
 
 def of_updates(create, spec, config, batch):
     """What an update measures, without making one."""
-    return set(jax.eval_shape(lambda: create(spec, config, KEY).update(batch, KEY)[1]))
+    return set(jax.eval_shape(lambda batch: create(spec, config, KEY).update(batch, KEY)[1], batch))
 
 
 def a_planners_guide():
     """A planner's guide that has seen something."""
     guide = PlanGuide.create(planner(), 1.0)
-    guide.reward(np.zeros(2), 0.0, np.ones(2), begins=True)
+    guide.reward(np.zeros(2), 0.0, np.ones(2), first=True)
     return guide
 
 
@@ -105,8 +106,8 @@ def test_training_and_the_summary(run, tmp_path):
         config = agents.preset(agent, agents.SCALES["smoke"])
         measured |= of_updates(agents.create_agent, spec, config, batch)
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_guiding=True).sample(np.zeros(8, np.int64), 1, 0.99)
-    measured |= of_updates(agents.create_agent, spec, GuidedSacConfig(hidden=(8,)), batch)
+    batch = Replay.create(8, spec, PlanGuide.columns).sample(np.zeros(8, np.int64), 1, 0.99)
+    measured |= of_updates(GuidedSac.create, spec, GuidedSacConfig(hidden=(8,)), batch)
     measured |= set(a_planners_guide().metrics())
     assert measured == documented("metrics.jsonl of train")
     summary = json.loads((tmp_path / "run" / "result.json").read_text()).keys()
@@ -115,7 +116,7 @@ def test_training_and_the_summary(run, tmp_path):
 
 def test_finetuning_beside_training():
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_returns=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, LabelledLog.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured = set()
     for agent in get_args(agents.LabelledName):
         config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from actionless.online.agent import Spec
+from actionless.online.labelled_log import LabelledLog, fill_returns
 from actionless.online.presets import LABELLED_SCALES, SCALES, LabelledName, create_agent, labelled_preset, preset
 from actionless.online.replay import Replay
 
@@ -60,7 +61,7 @@ def test_the_point_comes_home(name, bins):
 def learnt_from_random_actions(name, spec):
     draw = np.random.default_rng(0)
     config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK, **GENTLE.get(name, {}))
-    agent, replay = create_agent(spec, config, jax.random.key(0)), Replay.create(1000, spec, with_returns=True)
+    agent, replay = create_agent(spec, config, jax.random.key(0)), Replay.create(1000, spec, LabelledLog.columns)
     for _ in range(100):
         x = draw.uniform(-1.5, 1.5, 1).astype(np.float32)
         for step in range(TIME_LIMIT):
@@ -68,7 +69,7 @@ def learnt_from_random_actions(name, spec):
             after, reward = moved(x, action, spec)
             replay.add(x, action, reward, after, False, step == TIME_LIMIT - 1)
             x = after
-        replay.keep_returns(TIME_LIMIT, config.discount)
+        fill_returns(replay, TIME_LIMIT, config.discount)
     for step in range(400):
         batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
         agent = update(agent, batch, jax.random.fold_in(jax.random.key(1), step))

@@ -14,6 +14,7 @@ import actionless
 from actionless.data import read as data_read
 from actionless.errors import ActionlessError
 from actionless.online import replay
+from actionless.online.labelled_log import UNKNOWN
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import finetune as module
@@ -98,8 +99,8 @@ def test_cal_ql_draws_half_of_each_batch_from_whole_episodes_and_ends_the_same(t
         assert ((places[8:] >= 0) & (places[8:] < whole)).all() if whole else (places[8:] < 0).all()
     arrays = last_checkpoint(tmp_path / "undisturbed")
     ended = np.flatnonzero(arrays[".replay.ends"])[-1]
-    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
-    assert (arrays[".replay.returns"][ended + 1 :] == replay.UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][: ended + 1] > UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][ended + 1 :] == UNKNOWN).all()
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 68)
@@ -122,7 +123,7 @@ def test_returns_of_an_episode_that_cannot_be_gone_on_with_are_known(tmp_path, d
     assert arrays[".replay.ends"][cut]
     # Whatever is drawn as a whole episode has its returns.
     ended = np.flatnonzero(arrays[".replay.ends"])[-1]
-    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][: ended + 1] > UNKNOWN).all()
 
 
 def test_whole_episodes_in_a_replay_that_has_gone_round(data):

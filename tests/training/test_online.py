@@ -146,7 +146,7 @@ def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
 
 def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
     run(tmp_path / "alone")
-    run(tmp_path / "guided", guide=policy, guidance=GuideOptions(beta=0.0))
+    run(tmp_path / "guided", guide=policy, guide_options=GuideOptions(beta=0.0))
     alone, guided = last_checkpoint(tmp_path / "alone"), last_checkpoint(tmp_path / "guided")
     for name, array in alone.items():
         np.testing.assert_array_equal(array, guided[name], err_msg=name)
@@ -168,7 +168,7 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
         return action
 
     monkeypatch.setattr(Guide, "propose", noted)
-    run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5))
+    run(tmp_path / "run", guide=policy, guide_options=GuideOptions(beta=0.5))
     actions = last_checkpoint(tmp_path / "run")[".replay.actions"]
     assert len(actions) == STEPS
     assert min(proposals) >= 40  # before, actions are random
@@ -183,9 +183,9 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
 
 
 def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
-    run(tmp_path / "run", agent="sac", guide=plans, guidance=GuideOptions(target_return=-5.0, guide_weight=2.0))
+    run(tmp_path / "run", agent="sac", guide=plans, guide_options=GuideOptions(target_return=-5.0, guide_weight=2.0))
     arrays = last_checkpoint(tmp_path / "run")
-    states, paid = arrays[".replay.states"], arrays[".replay.guiding"]
+    states, paid = arrays[".replay.states"], arrays[".replay.extra['guiding']"]
     planner = actionless.Planner.load(plans)
     ends = np.flatnonzero(arrays[".replay.ends"])
     for first, last in ((0, 0), (0, 3), (ends[0] + 1, ends[0] + 2)):  # of an episode, its second one too
@@ -195,7 +195,7 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
         assert paid[last] == pytest.approx(-np.linalg.norm(missed), rel=1e-3)
     config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
     assert config["agent"] == "sac"
-    assert config["learner"]["guide_weight"] == 2.0
+    assert config["guidance"][0]["guide_weight"] == 2.0
     rows = list(read_rows(tmp_path / "run" / "metrics.jsonl"))
     assert np.mean([row["guide/missed"] for row in rows]) == pytest.approx(-paid.mean(), rel=1e-5)
     assert "guided_share" not in rows[-1]
@@ -205,14 +205,20 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
     ("options", "message"),
     [
         ({"agent": "td3"}, r"afdt guides the agent sac, not td3: choose --agent sac"),
-        ({"agent": "sac", "guidance": GuideOptions(beta=0.5)}, r"beta: not an option of guidance by afdt, which knows"),
-        ({"agent": "sac", "guidance": GuideOptions(guide_weight=-1.0)}, r"guide_weight=-1\.0: choose a finite number"),
+        (
+            {"agent": "sac", "guide_options": GuideOptions(beta=0.5)},
+            r"beta: not an option of guidance by afdt, which knows",
+        ),
+        (
+            {"agent": "sac", "guide_options": GuideOptions(guide_weight=-1.0)},
+            r"guide_weight=-1\.0: choose a finite number",
+        ),
         ({"agent": "sac", "schedule": lambda step: 0.1}, r"afdt never acts, and its log is not needed"),
     ],
 )
 def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
     with pytest.raises(ActionlessError, match=message):
-        run(tmp_path / "run", guide=plans, **options)
+        run(tmp_path / "run", guide=plans, **({"agent": "sac"} | options))
     assert not (tmp_path / "run").exists()
 
 
@@ -224,13 +230,13 @@ def test_an_agent_cannot_guide(tmp_path):
 
 
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
-    with pytest.raises(ActionlessError, match="target_return: an option of guidance by afdt alone"):
-        run(tmp_path / "run", agent="sac", guide=policy, guidance=GuideOptions(target_return=1.0))
+    with pytest.raises(ActionlessError, match="target_return: not an option of guidance by switch, which knows beta"):
+        run(tmp_path / "run", agent="sac", guide=policy, guide_options=GuideOptions(target_return=1.0))
 
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):
     with pytest.raises(ActionlessError, match=r"beta=0\.5 and a schedule: give one of them"):
-        run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5), schedule=lambda step: 0.1)
+        run(tmp_path / "run", guide=policy, guide_options=GuideOptions(beta=0.5), schedule=lambda step: 0.1)
 
 
 def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
@@ -313,7 +319,7 @@ def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, pol
     train(TASK, tmp_path / "over", warm_up=50, **options)
     assert "the guide never acts: the first 50 steps are random (warm_up), and from step 50 on β is 0" in caplog.text
     caplog.clear()
-    train(TASK, tmp_path / "never", warm_up=50, **options, guidance=GuideOptions(beta=0.0))  # as asked for
+    train(TASK, tmp_path / "never", warm_up=50, **options, guide_options=GuideOptions(beta=0.0))  # as asked for
     train(TASK, tmp_path / "acts", warm_up=49, **options)
     assert "never acts" not in caplog.text
 
@@ -340,7 +346,7 @@ def test_a_log_from_python_must_be_given_again(tmp_path):
     actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
     with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
         run(tmp_path / "run", guide=tmp_path / "policy")
-    guided = run(tmp_path / "run", guide=tmp_path / "policy", guidance=GuideOptions(bootstrap=False))
+    guided = run(tmp_path / "run", guide=tmp_path / "policy", guide_options=GuideOptions(bootstrap=False))
     assert guided.agent == "td3"
     assert "idm/offline_loss" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
 
@@ -367,7 +373,7 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
         ({"warm_up": None, "steps": 200}, r"steps=200: the scale 'smoke' begins with 200 random steps \(warm_up\)"),
         ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
         ({"action_bins": 1}, "action_bins=1: choose at least 2"),
-        ({"guidance": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),
+        ({"guide_options": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),
         (
             {"loop": OnlineLoopOptions(log_every=40, evaluate_every=50)},
             "evaluate_every=50: choose a multiple of log_ev",

@@ -5,8 +5,9 @@ index of a bin in each dimension. The environment translates both.
 """
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -14,6 +15,16 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.updates import Metrics
+
+Act = Callable[[np.ndarray], np.ndarray]
+"""From a batch of states to an agent's best action for each."""
+if TYPE_CHECKING:
+    Rows = Any
+else:
+    # NumPy's where a batch is drawn, JAX's where an agent learns from it: a checker of types cannot tell which.
+    Rows = np.ndarray | Array
+RETURNS = "returns"
+"""The column of discounted rewards from a step to its episode's end, where an agent learns from those too."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +44,13 @@ class Transitions(eqx.Module):
     counts for: γ to the power of those steps, 0 where the task ended. A time limit ends nothing.
     """
 
-    states: Float[Array, "batch dim"]
-    actions: Shaped[Array, "batch actions"]
-    rewards: Float[Array, " batch"]
-    next_states: Float[Array, "batch dim"]
-    discounts: Float[Array, " batch"]
-    returns: Float[Array, " batch"] | None = None
-    """The discounted rewards from here to the episode's end, where the replay keeps them."""
-    guiding: Float[Array, " batch"] | None = None
-    """What a guide that does not act paid for the first of the steps."""
+    states: Float[Rows, "batch dim"]
+    actions: Shaped[Rows, "batch actions"]
+    rewards: Float[Rows, " batch"]
+    next_states: Float[Rows, "batch dim"]
+    discounts: Float[Rows, " batch"]
+    extra: dict[str, Shaped[Rows, " batch"]] = eqx.field(default_factory=dict)
+    """The replay's extra columns, by name: of the first of those steps."""
 
 
 class Behaviour(eqx.Module):

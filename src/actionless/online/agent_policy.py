@@ -12,6 +12,7 @@ from jaxtyping import Real, Shaped
 
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
+from actionless.old_runs import upgraded_policy
 from actionless.online.action_translation import Translation, translation_from_json, translation_to_json
 from actionless.online.agent import Agent, Behaviour, Spec, best_actions
 from actionless.online.environments import Environment
@@ -74,6 +75,7 @@ class AgentPolicy:
     def load(cls, directory: str | Path) -> "AgentPolicy":
         """The agent that was saved there, or that a run directory holds."""
         description, arrays = policy_files.read(Path(directory))
+        description = upgraded_policy(description)
         if description["kind"] != "agent":
             raise ActionlessError(
                 f"{directory}: holds a policy of {description['method']}, no agent: "

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from actionless.online.agent import Agent, Spec, Transitions
+from actionless.online.agent import RETURNS, Agent, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig, sample
 from actionless.optimise import Adam
@@ -78,7 +78,6 @@ class CalQl(Agent):
         self, critics: Critics, batch: Transitions, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """How far all actions are valued above the data's own; and how often the bound held."""
-        assert batch.returns is not None
         random_key, own_key, next_key = jax.random.split(key, 3)
         count, dim = self.config.actions, self.spec.action_dim
         shape = (len(batch.rewards), count)
@@ -90,7 +89,7 @@ class CalQl(Agent):
         q = critics(states, jnp.concatenate([anywhere, own, later])).reshape(2, 3, *shape)
         q_anywhere, q_own, q_later = (q[:, source] for source in range(3))
         log_densities = [jnp.full(shape, -dim * math.log(2)), own_log.reshape(shape), later_log.reshape(shape)]
-        bound = batch.returns[None, :, None]
+        bound = batch.extra[RETURNS][None, :, None]
         values = [q_anywhere, jnp.maximum(q_own, bound), jnp.maximum(q_later, bound)]
         highest = soft_maximum(values, log_densities)
         bounded = (q_own < bound).astype(jnp.float32).mean()

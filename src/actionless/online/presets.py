@@ -10,7 +10,6 @@ from actionless.online.agent import Agent, Spec
 from actionless.online.awac import Awac, AwacConfig
 from actionless.online.cal_ql import CalQl, CalQlConfig
 from actionless.online.decqn import Decqn, DecqnConfig
-from actionless.online.guided_sac import GuidedSac, GuidedSacConfig
 from actionless.online.iql import Iql, IqlConfig
 from actionless.online.o3f import O3f, O3fConfig
 from actionless.online.sac import Sac, SacConfig
@@ -24,7 +23,7 @@ LabelledName = Literal["iql", "awac", "cal-ql", "o3f"]
 AnyName = AgentName | LabelledName
 
 LabelledConfig = IqlConfig | AwacConfig | CalQlConfig | O3fConfig
-AgentConfig = Td3Config | SacConfig | GuidedSacConfig | DecqnConfig | LabelledConfig
+AgentConfig = Td3Config | SacConfig | DecqnConfig | LabelledConfig
 
 _CONFIGS: dict[AnyName, type[AgentConfig]] = {
     "td3": Td3Config,
@@ -38,7 +37,6 @@ _CONFIGS: dict[AnyName, type[AgentConfig]] = {
 _AGENTS: dict[type, type[Agent]] = {
     Td3Config: Td3,
     SacConfig: Sac,
-    GuidedSacConfig: GuidedSac,
     DecqnConfig: Decqn,
     IqlConfig: Iql,
     AwacConfig: Awac,
@@ -110,8 +108,7 @@ def labelled_preset(agent: LabelledName, scale: LabelledScale) -> AgentConfig:
 
 def stored_config(agent: AnyName, stored: dict[str, Any]) -> AgentConfig:
     """A config that was written as JSON."""
-    kind = GuidedSacConfig if "guide_weight" in stored else _CONFIGS[agent]
-    return kind(**{**stored, "hidden": tuple(stored["hidden"])})
+    return _CONFIGS[agent](**{**stored, "hidden": tuple(stored["hidden"])})
 
 
 def create_agent(spec: Spec, config: AgentConfig, key: PRNGKeyArray) -> Agent:

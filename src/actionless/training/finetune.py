@@ -11,13 +11,14 @@ from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
 from actionless.offline.log_origin import Origin
+from actionless.offline.presets import ScaleName
+from actionless.old_runs import upgraded_config
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
-from actionless.settings import ScaleName
 from actionless.training.evaluation import episode_seed
 from actionless.training.finetune_options import (
     FinetuneOptions,
@@ -25,8 +26,7 @@ from actionless.training.finetune_options import (
     check_finetune_options,
     resolve_finetuning,
 )
-from actionless.training.old_runs import upgraded_config
-from actionless.training.online import OnlineLoop
+from actionless.training.online import HEADLINE, OnlineLoop
 from actionless.training.online_options import OnlineConfig, OnlineLoopOptions
 from actionless.training.pretrain import check_seeds, described, read_again, require_one_seed, require_same
 from actionless.training.seeds import SeveralSeeds, start_seeds
@@ -110,7 +110,7 @@ def finetune_with(
     with closing(make(environment)) as task:
         _labelled(config, options.seed, log, task)
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.all_steps, OnlineLoop.headline, _memory(config, log))
+    several = SeveralSeeds(numbers, config.all_steps, HEADLINE, _memory(config, log))
     del log  # Every seed's process reads its own.
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
@@ -139,8 +139,8 @@ def _labelled(config: OnlineConfig, seed: int, log: Log, environment: Environmen
 
 
 def _memory(config: OnlineConfig, log: Log) -> int:
-    """Bytes of the log, unless it is a map that all share, of its transitions as learnt from, and of the replay."""
+    """Bytes of the log, unless it is a map that all share, of its returns, and of the replay."""
     assert log.actions is not None
-    read = 0 if log.memory_mapped else log.states.nbytes + log.next_states.nbytes
+    read = 0 if log.memory_mapped else log.states.nbytes + log.next_states.nbytes + log.actions.nbytes
     row = 4 * (2 * log.state_dim + log.actions.shape[1]) + 10
-    return read + row * (len(log) + config.replay_size)
+    return read + 4 * len(log) + row * config.replay_size

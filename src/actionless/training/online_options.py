@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actionless.errors import ActionlessError, require_extra
-from actionless.guidance.idm import IDM_SCALES, IdmConfig
-from actionless.guidance.switch import Fixed, PaperSchedule
-from actionless.online.guided_sac import GuidedSacConfig
+from actionless.guidance.kinds import Part
+from actionless.offline.presets import ScaleName
 from actionless.online.presets import REPLAY_LIMIT, SCALES, AgentConfig, AgentName, AnyName, preset, stored_config
 from actionless.runs.sinks import SinkName
-from actionless.settings import ScaleName
+from actionless.settings import Settings, from_json, to_json
 from actionless.training.options import at_least_one, require_choices, require_sound
-
-_STORED_SCHEDULES = {"paper": PaperSchedule, "fixed": Fixed}
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class AgentOptions:
 
 @dataclass(frozen=True)
 class GuideOptions:
-    """How an agent is guided; None leaves it to the scale."""
+    """How an agent is guided; None leaves it to the scale. Not every kind of guidance knows every one."""
 
     beta: float | None = None
     """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
@@ -53,9 +50,14 @@ class GuideOptions:
     idm_every: int | None = None
     """Environment steps for each of its updates."""
     target_return: float | None = None
-    """Return that the planner is asked for; if not given, that of its run (guide: afdt)."""
+    """Return that the planner is asked for; if not given, that of its run (plans)."""
     guide_weight: float | None = None
-    """What a unit of the guiding reward is worth in return; if not given, 3 as published (guide: afdt)."""
+    """What a unit of the guiding reward is worth in return; if not given, 3 as published (plans)."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were chosen, by their names."""
+        return {name: value for name, value in vars(self).items() if value != getattr(GuideOptions(), name)}
 
 
 @dataclass(frozen=True)
@@ -95,31 +97,10 @@ class TrainOptions:
     action_bins: int = 3
     """Choices in each dimension where decqn meets continuous actions."""
     learner: AgentOptions = field(default_factory=AgentOptions)
-    guidance: GuideOptions = field(default_factory=GuideOptions)
+    guidance: str | None = None
+    """Kinds of guidance in their order, separated by commas; if not given, the first that the guide's run fits."""
+    guide_options: GuideOptions = field(default_factory=GuideOptions)
     loop: OnlineLoopOptions = field(default_factory=OnlineLoopOptions)
-
-
-@dataclass(frozen=True)
-class GuidanceConfig:
-    """Guidance to the last detail."""
-
-    policy: str
-    """The directory of the state policy."""
-    schedule: PaperSchedule | Fixed | None
-    """None where it was handed over from Python."""
-    idm: IdmConfig
-
-
-@dataclass(frozen=True)
-class PlanGuidanceConfig:
-    """Guidance by a planner, which pays instead of acting."""
-
-    policy: str
-    """The directory of the planner."""
-    target_return: float
-
-
-AnyGuidance = GuidanceConfig | PlanGuidanceConfig
 
 
 @dataclass(frozen=True)
@@ -138,7 +119,10 @@ class OnlineConfig:
     evaluate_every: int
     learner: AgentConfig
     loop: OnlineLoopOptions
-    guidance: AnyGuidance | None = None
+    guide: str | None = None
+    """The run, or the directory, of what guides."""
+    guidance: tuple[Part, ...] = ()
+    """In the order in which they act."""
     sinks: tuple[SinkName, ...] = ()
     offline_steps: int = 0
     """Updates from a labelled log before the first step in the task."""
@@ -155,11 +139,7 @@ class OnlineConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for run.json."""
-        stored = dataclasses.asdict(self)
-        if isinstance(self.guidance, GuidanceConfig) and self.guidance.schedule is not None:
-            kind = {kind: name for name, kind in _STORED_SCHEDULES.items()}[type(self.guidance.schedule)]
-            stored["guidance"]["schedule"]["kind"] = kind
-        return stored
+        return to_json(self)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "OnlineConfig":
@@ -167,7 +147,7 @@ class OnlineConfig:
         parts = {
             "learner": stored_config(stored["agent"], stored["learner"]),
             "loop": OnlineLoopOptions(**stored["loop"]),
-            "guidance": None if stored["guidance"] is None else _stored_guidance(stored["guidance"]),
+            "guidance": from_json(tuple[Settings, ...], stored["guidance"], "run.json"),
             "sinks": tuple(stored["sinks"]),
         }
         return cls(**{**stored, **parts})
@@ -177,7 +157,7 @@ def check_train_options(options: TrainOptions) -> None:
     """Refuse what cannot work, before anything is made. Python checks no annotation, so choices are checked too."""
     require_choices(options, "agent", "scale")
     _learner_config(options)
-    steps = _steps(options)
+    steps = steps_of(options)
     at_least_one(steps=steps, batch_size=options.batch_size)
     check_seed(options.seed)
     if options.action_bins < 2:
@@ -190,7 +170,6 @@ def check_train_options(options: TrainOptions) -> None:
     if not 0 <= _warm_up(options) < steps:
         raise ActionlessError(f"warm_up={_warm_up(options)}: choose at least 0 and fewer than the {steps} steps")
     check_loop(options.loop)
-    _idm_config(options)
 
 
 def check_seed(seed: int) -> None:
@@ -222,12 +201,13 @@ def check_loop(loop: OnlineLoopOptions) -> None:
 def resolve_training(
     options: TrainOptions,
     environment: str,
-    guidance: AnyGuidance | None,
+    guide: str | None = None,
+    guidance: tuple[Part, ...] = (),
     sinks: tuple[SinkName, ...] = (),
 ) -> OnlineConfig:
     """Options with the gaps filled in by the scale."""
     require_sinks(sinks)
-    scale, steps = SCALES[options.scale], _steps(options)
+    scale, steps = SCALES[options.scale], steps_of(options)
     return OnlineConfig(
         environment=environment,
         agent=options.agent,
@@ -238,8 +218,9 @@ def resolve_training(
         replay_size=min(REPLAY_LIMIT, steps),
         action_bins=options.action_bins if options.agent == "decqn" else None,
         evaluate_every=evaluation_interval(options.loop, steps),
-        learner=_guided(options) if isinstance(guidance, PlanGuidanceConfig) else _learner_config(options),
+        learner=_learner_config(options),
         loop=options.loop,
+        guide=guide,
         guidance=guidance,
         sinks=sinks,
     )
@@ -268,21 +249,8 @@ def departed(base: AgentConfig, departures: Any, agent: AnyName) -> AgentConfig:
     return dataclasses.replace(base, **given)
 
 
-def guidance_config(options: TrainOptions, policy: str, schedule: PaperSchedule | Fixed | None) -> GuidanceConfig:
-    """Guidance by the state policy in that directory."""
-    for name in ("target_return", "guide_weight"):
-        if getattr(options.guidance, name) is not None:
-            raise ActionlessError(f"{name}: an option of guidance by afdt alone; {policy} holds a state policy")
-    return GuidanceConfig(policy, schedule, _idm_config(options))
-
-
-def schedule_of(options: TrainOptions) -> PaperSchedule | Fixed:
-    """The schedule that the options ask for."""
-    beta = options.guidance.beta
-    return PaperSchedule().for_run(_steps(options)) if beta is None else Fixed(beta)
-
-
-def _steps(options: TrainOptions) -> int:
+def steps_of(options: TrainOptions) -> int:
+    """Steps in the environment: as asked for, or the scale's."""
     return SCALES[options.scale].steps if options.steps is None else options.steps
 
 
@@ -292,48 +260,3 @@ def _warm_up(options: TrainOptions) -> int:
 
 def _learner_config(options: TrainOptions) -> AgentConfig:
     return departed(preset(options.agent, SCALES[options.scale]), options.learner, options.agent)
-
-
-def _guided(options: TrainOptions) -> GuidedSacConfig:
-    asked = options.guidance.guide_weight
-    settings: dict[str, Any] = dataclasses.asdict(_learner_config(options))
-    return GuidedSacConfig(**(settings if asked is None else {**settings, "guide_weight": asked}))
-
-
-def plan_guidance_config(options: TrainOptions, policy: str, target_return: float) -> PlanGuidanceConfig:
-    """Guidance by the planner in that directory, which asks for this return unless told otherwise."""
-    asked, own = options.guidance, ("target_return", "guide_weight")
-    if options.agent != "sac":
-        raise ActionlessError(f"{policy}: afdt guides the agent sac, not {options.agent}: choose --agent sac")
-    for name, default in vars(GuideOptions()).items():
-        if name not in own and getattr(asked, name) != default:
-            raise ActionlessError(f"{name}: not an option of guidance by afdt, which knows {', '.join(own)}")
-    given = {name: getattr(asked, name) for name in own if getattr(asked, name) is not None}
-    require_sound(given)
-    return PlanGuidanceConfig(policy, given.get("target_return", target_return))
-
-
-def _idm_config(options: TrainOptions) -> IdmConfig:
-    asked = options.guidance
-    given = {
-        "hidden": asked.idm_hidden,
-        "learning_rate": asked.idm_learning_rate,
-        "batch_size": asked.idm_batch_size,
-        "every": asked.idm_every,
-        "bootstrap": asked.bootstrap,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    require_sound(given)
-    at_least_one(idm_batch_size=asked.idm_batch_size, idm_every=asked.idm_every)
-    return dataclasses.replace(IDM_SCALES[options.scale], **given)
-
-
-def _stored_guidance(stored: dict[str, Any]) -> AnyGuidance:
-    if "target_return" in stored:
-        return PlanGuidanceConfig(**stored)
-    schedule = stored["schedule"]
-    if schedule is not None:
-        values = {name: value for name, value in schedule.items() if name != "kind"}
-        schedule = _STORED_SCHEDULES[schedule["kind"]](**values)
-    idm = IdmConfig(**{**stored["idm"], "hidden": tuple(stored["idm"]["hidden"])})
-    return GuidanceConfig(stored["policy"], schedule, idm)

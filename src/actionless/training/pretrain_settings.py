@@ -23,7 +23,7 @@ from actionless.settings import (
     check_value,
     from_json,
 )
-from actionless.training.old_runs import upgraded_config
+from actionless.old_runs import upgraded_config
 
 DEFAULT_SCALE: ScaleName = "cpu"
 

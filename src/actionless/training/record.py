@@ -6,6 +6,7 @@ snapshots is called what is decided by their evaluated returns.
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -17,6 +18,8 @@ from jaxtyping import Int, Real, Shaped
 from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
+from actionless.offline.presets import ScaleName
+from actionless.old_runs import upgraded_config
 from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
@@ -26,11 +29,8 @@ from actionless.online.replay import Replay
 from actionless.randomness import generator
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
-from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
-from actionless.settings import ScaleName
 from actionless.training import evaluation
-from actionless.training.old_runs import upgraded_config
 from actionless.training.online import explore, random_action
 from actionless.training.online_options import (
     OnlineConfig,
@@ -40,6 +40,7 @@ from actionless.training.online_options import (
     resolve_training,
 )
 from actionless.training.options import at_least_one
+from actionless.training.seeds import has_several_seeds
 from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train_with
 
 Level = Literal["random", "medium", "expert", "replay"]
@@ -94,13 +95,13 @@ def record(
         loop=OnlineLoopOptions(snapshots=True),
     )
     check_train_options(options)
-    config = resolve_training(options, environment, None)
-    task = make(environment, bins=config.action_bins)
-    trained = None
-    if run is not None or level != "random":
-        folder = out.with_name(f"{out.name}.run") if run is None else Path(run)
-        trained = _trained(folder, config, options)
-    recording, metadata = _recorded(task, level, steps, seed, trained)
+    config = resolve_training(options, environment)
+    with closing(make(environment, bins=config.action_bins)) as task:
+        trained = None
+        if run is not None or level != "random":
+            folder = out.with_name(f"{out.name}.run") if run is None else Path(run)
+            trained = _trained(folder, config, options)
+        recording, metadata = _recorded(task, level, steps, seed, trained)
     about = {"environment": environment, "level": level, "seed": seed, **metadata}
     returns = recording.episode_returns
     measured = {"steps": len(recording.rewards), "episodes": len(returns), "mean_return": float(returns.mean())}
