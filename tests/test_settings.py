@@ -127,7 +127,7 @@ def test_a_whole_part_can_be_replaced_and_changed_further():
 
 def test_prefixes_begin_at_the_second_level():
     assert set(flat_names(WHOLE)) == {
-        *("name", "steps", "rate", "share", "target", "expectile", "guidance"),
+        *("name", "steps", "rate", "share", "target", "expectile"),
         *("volume", "inner_hidden", "inner_every", "schedule"),
     }
 

@@ -181,9 +181,9 @@ def _flat(settings: Settings, path: tuple[str | int, ...], prefix: str) -> Itera
             continue
         value, here = getattr(settings, name), (*path, name)
         inner = f"{name}_" if path else ""
-        if isinstance(value, Settings) and is_part(hint):
+        if is_part(hint):
             yield from _flat(value, here, inner)
-        elif isinstance(value, tuple) and any(isinstance(part, Settings) for part in value):
+        elif _holds_parts(hint):
             for number, part in enumerate(value):
                 if isinstance(part, Settings):
                     yield from _flat(part, (*here, number), inner)
@@ -200,6 +200,11 @@ def is_part(hint: Any) -> bool:
     """Whether a field is a group of settings. One that may also be None is a single setting."""
     bare, _ = _unwrapped(hint)
     return bare is Settings or (isinstance(bare, type) and issubclass(bare, Settings))
+
+
+def _holds_parts(hint: Any) -> bool:
+    bare, _ = _unwrapped(hint)
+    return get_origin(bare) is tuple and is_part(get_args(bare)[0])
 
 
 def changed(
