@@ -24,7 +24,7 @@ from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Batch, Spec
 from actionless.online.agent import RETURNS, Transitions
 from actionless.online.agent import Spec as TaskSpec
-from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
+from actionless.online.agents import LABELLED_SCALES, create_agent, labelled_preset
 from actionless.updates import Learner, train_state, updated
 
 STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
@@ -73,7 +73,7 @@ def without_actions(method: Method, scale: ScaleName) -> Contestant:
     return Contestant(eqx.filter_jit(create_learner)(spec, config, key), batches, rows, updates)
 
 
-def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
+def with_actions(method: str, scale: ScaleName) -> Contestant:
     """On transitions that need not belong together."""
     sizes = LABELLED_SCALES[scale]
     rng, count = np.random.default_rng(0), UPDATES * sizes.batch_size
@@ -85,7 +85,7 @@ def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
         extra={RETURNS: jnp.ones(count)},
     )
     spec, key = TaskSpec(STATE_DIM, ACTION_DIM, None), jax.random.key(0, impl="rbg")
-    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, sizes), key)
+    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, scale), key)
     return Contestant(agent, batches, sizes.batch_size, sizes.offline_steps)
 
 

@@ -21,7 +21,7 @@ from actionless.guidance.plans import PlanGuide
 from actionless.offline import learner as offline
 from actionless.offline.methods import METHODS
 from actionless.online import agent as online
-from actionless.online import presets as agents
+from actionless.online import agents
 from actionless.online.labelled_log import LabelledLog
 from actionless.online.replay import Replay
 from actionless.training.batches import Preparation
@@ -103,7 +103,7 @@ def test_training_and_the_summary(run, tmp_path):
     for agent in get_args(agents.AgentName):
         spec = online.Spec(2, 2, 3 if agent == "decqn" else None)
         batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
-        config = agents.preset(agent, agents.SCALES["smoke"])
+        config = agents.preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     spec = online.Spec(2, 2, None)
     batch = Replay.create(8, spec, PlanGuide.columns).sample(np.zeros(8, np.int64), 1, 0.99)
@@ -119,7 +119,7 @@ def test_finetuning_beside_training():
     batch = Replay.create(8, spec, LabelledLog.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured = set()
     for agent in get_args(agents.LabelledName):
-        config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])
+        config = agents.labelled_preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     with_another_meaning = {"step", "loss", "actor_loss"}
     new = measured - documented("metrics.jsonl of train")

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from actionless.data.log import Log
@@ -18,6 +19,7 @@ from actionless.online.agents import (
     labelled_preset,
     preset,
 )
+from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
     Bounds,
@@ -31,8 +33,10 @@ from actionless.settings import (
     Whole,
     changed,
     check_value,
+    from_json,
     table_entry,
 )
+from actionless.training.old_runs import upgraded_config
 
 DEFAULT_BINS = 3
 """Choices in each dimension of continuous actions, for agents that need choices."""
@@ -128,6 +132,11 @@ class OnlineSettings(Settings):
         """With what follows from the number of steps."""
         replay_size = max(1, min(REPLAY_LIMIT, self.steps))
         return dataclasses.replace(self, replay_size=replay_size, loop=self.loop.for_run(self.all_steps))
+
+
+def online_settings(run: Path, manifest: Manifest) -> OnlineSettings:
+    """The settings that a run's run.json holds."""
+    return from_json(OnlineSettings, upgraded_config(manifest.verb, manifest.config), str(run / "run.json"))
 
 
 def train_settings(
