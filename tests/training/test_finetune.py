@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
 from point_task import point_log
 from small_log import save, small_log
 from test_online import assert_same_run, interrupt_at, last_checkpoint
@@ -20,7 +21,6 @@ from actionless.runs.sinks import read_rows
 from actionless.training import finetune as module
 from actionless.training import online
 from actionless.training.finetune import finetune
-from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
 from actionless.training.online_options import OnlineLoopOptions
 
 TASK = "point_task:Point-v0"

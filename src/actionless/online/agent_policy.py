@@ -15,8 +15,8 @@ from actionless.offline import policy_files
 from actionless.old_runs import upgraded_policy
 from actionless.online.action_translation import Translation, translation_from_json, translation_to_json
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, best_actions
-from actionless.online.environments import Environment
 from actionless.online.agents import create_agent
+from actionless.online.environments import Environment
 from actionless.settings import from_json, to_json
 from actionless.trees import pack, unpack
 

@@ -25,7 +25,7 @@ from actionless.training.pretrain import check_seeds, described, read_again, req
 from actionless.training.seeds import SeveralSeeds, start_seeds
 from actionless.training.train import load_policy, work
 
-__all__ = ["finetune", "resume_run", "load_policy"]
+__all__ = ["finetune", "load_policy", "resume_run"]
 
 logger = logging.getLogger("actionless")
 
