@@ -16,6 +16,7 @@ from actionless.settings import (
     FromPython,
     NonNegative,
     Number,
+    Parts,
     Positive,
     Settings,
     changed,
@@ -57,7 +58,7 @@ class Whole(Settings):
     target: Number | None = None
     expectile: Annotated[float, Bounds(0, 1, above=True, below=True)] = 0.7
     learner: Settings = field(default_factory=Loud)
-    guidance: tuple[Settings, ...] = ()
+    guidance: Parts = ()
     size: Derived[int] = 7
 
     def check(self):

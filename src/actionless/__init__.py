@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from actionless.online.agent_policy import AgentPolicy
     from actionless.reporting.report import report
     from actionless.training.finetune import finetune
-    from actionless.training.finetune_options import LabelledOptions
-    from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
+    from actionless.training.online_settings import OnlineLoopSettings
     from actionless.training.pretrain import pretrain
     from actionless.training.pretrain_settings import LoopSettings
     from actionless.training.record import record
@@ -32,20 +31,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionPolicy",
     "ActionlessError",
-    "AgentOptions",
     "AgentPolicy",
     "Discretiser",
     "Fixed",
     "Guidance",
     "Guide",
     "GuideConfig",
-    "GuideOptions",
     "IdmConfig",
-    "LabelledOptions",
     "Log",
     "LoopSettings",
     "Normaliser",
-    "OnlineLoopOptions",
+    "OnlineLoopSettings",
     "PaperSchedule",
     "Planner",
     "ReadOptions",
@@ -65,20 +61,17 @@ __all__ = [
 _HOME = {
     "ActionPolicy": "actionless.offline.state_policy",
     "ActionlessError": "actionless.errors",
-    "AgentOptions": "actionless.training.online_options",
     "AgentPolicy": "actionless.online.agent_policy",
     "Discretiser": "actionless.discretise",
     "Fixed": "actionless.guidance.schedule",
     "Guidance": "actionless.guidance.interface",
     "Guide": "actionless.guidance.guide",
     "GuideConfig": "actionless.guidance.guide",
-    "GuideOptions": "actionless.training.online_options",
     "IdmConfig": "actionless.guidance.idm",
-    "LabelledOptions": "actionless.training.finetune_options",
     "Log": "actionless.data.log",
     "LoopSettings": "actionless.training.pretrain_settings",
     "Normaliser": "actionless.discretise",
-    "OnlineLoopOptions": "actionless.training.online_options",
+    "OnlineLoopSettings": "actionless.training.online_settings",
     "PaperSchedule": "actionless.guidance.schedule",
     "Planner": "actionless.offline.planner",
     "ReadOptions": "actionless.data.options",

@@ -47,10 +47,15 @@ _LEARNERS = {
 
 
 def _of_online(config: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.1.0 had at most one guidance, without a kind; the weight of plans stood with the agent."""
+    """Version 0.1.0 had at most one guidance, without a kind; the weight of plans stood with the agent.
+
+    What it stored of the agent had no kind either, and the interval of evaluations stood beside the loop's settings.
+    """
     old = config.get("guidance")
     if isinstance(old, list):
         return config
+    config = {**config, "learner": {"kind": config["agent"], **config["learner"]}}
+    config["loop"] = {**config["loop"], "evaluate_every": config.pop("evaluate_every")}
     if old is None:
         return {**config, "guide": None, "guidance": []}
     if "target_return" in old:
@@ -75,11 +80,11 @@ def _switch(old: dict[str, Any]) -> dict[str, Any]:
 def upgraded_policy(description: dict[str, Any]) -> dict[str, Any]:
     """A policy.json as today's version would have written it; the argument is left as it is."""
     config = description.get("config")
-    if description.get("kind") == "agent" and isinstance(config, dict) and "guide_weight" in config:
-        # What a guided SAC has learnt acts as SAC does.
-        kept = {name: value for name, value in config.items() if name != "guide_weight"}
-        return {**description, "config": kept}
-    return description
+    if description.get("kind") != "agent" or not isinstance(config, dict) or "kind" in config:
+        return description
+    # What a guided SAC has learnt acts as SAC does.
+    kept = {name: value for name, value in config.items() if name != "guide_weight"}
+    return {**description, "config": {"kind": description["method"], **kept}}
 
 
 _UPGRADES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

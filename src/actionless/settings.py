@@ -86,6 +86,14 @@ Derived = Annotated[Value, _Derived()]
 """`Derived[int]`: filled in by the program."""
 
 
+class _Parts:
+    """Marks a field that holds several groups of settings."""
+
+
+Parts = Annotated[tuple[Any, ...], _Parts()]
+"""Several groups of settings; what is made in Python, and is no `Settings`, may stand among them."""
+
+
 class Settings:
     """Base of every settings class. Fields are checked against their annotations when an object is made.
 
@@ -203,8 +211,7 @@ def is_part(hint: Any) -> bool:
 
 
 def _holds_parts(hint: Any) -> bool:
-    bare, _ = _unwrapped(hint)
-    return get_origin(bare) is tuple and is_part(get_args(bare)[0])
+    return get_origin(hint) is Annotated and any(isinstance(note, _Parts) for note in get_args(hint)[1:])
 
 
 def changed(

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
-from actionless.settings import Count, Fraction, NonNegative, Settings
+from actionless.settings import Count, Derived, Fraction, NonNegative, Settings
 from actionless.updates import Metrics
 
 Act = Callable[[np.ndarray], np.ndarray]
@@ -52,7 +52,7 @@ class AgentSettings(Settings, abc.ABC):
     """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
     """τ: how fast target networks follow."""
-    standardise: bool = field(default=False, kw_only=True)
+    standardise: Derived[bool] = field(default=False, kw_only=True)
     """Whether the agent sees states in units of a log's spread."""
 
     @abc.abstractmethod
@@ -64,7 +64,7 @@ class AgentSettings(Settings, abc.ABC):
 class LabelledSettings(AgentSettings, abc.ABC):
     """Settings of an agent that begins with a log of states and actions."""
 
-    standardise: bool = field(default=True, kw_only=True)
+    standardise: Derived[bool] = field(default=True, kw_only=True)
 
 
 class Transitions(eqx.Module):

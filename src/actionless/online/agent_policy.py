@@ -83,7 +83,7 @@ class AgentPolicy:
                 "give a run of `actionless train` or `finetune`"
             )
         spec = Spec(**description["spec"])
-        config = from_json(AgentSettings, upgraded_agent(description["method"], description["config"]), str(directory))
+        config = from_json(AgentSettings, description["config"], str(directory))
         template = create_agent(spec, config, jax.random.key(0))
         behaviour, exploration = unpack((template.behaviour, template.exploration()), arrays, {}, Path(directory))
         return cls(

@@ -32,6 +32,7 @@ class AwacConfig(LabelledSettings, kind="awac"):
     inverse_temperature: NonNegative = 3.0
     """1/λ: how much more an action is imitated that was better than the policy's own."""
     most_weight: Positive = 100.0
+    """Upper limit of the weight of an action."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Awac":
         """An agent that has learnt nothing."""

@@ -25,6 +25,7 @@ class DecqnConfig(AgentSettings, kind="decqn"):
     """The paper's settings."""
 
     ensemble: Count = 5
+    """Number of networks."""
     hidden: tuple[Count, ...] = (512, 512, 512)
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 5e-4
@@ -40,6 +41,7 @@ class DecqnConfig(AgentSettings, kind="decqn"):
     epsilon_decay: Fraction = 0.999
     """What ε is multiplied by after each random action."""
     epsilon_floor: Fraction = 0.05
+    """ε never falls below this."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Decqn":
         """An agent that has learnt nothing."""

@@ -39,6 +39,7 @@ class IqlConfig(LabelledSettings, kind="iql"):
     inverse_temperature: NonNegative = 3.0
     """How much more an action is imitated that was better than expected."""
     most_weight: Positive = 100.0
+    """Upper limit of the weight of an action."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Iql":
         """An agent that has learnt nothing."""

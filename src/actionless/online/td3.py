@@ -28,10 +28,11 @@ class Td3Config(AgentSettings, kind="td3"):
     n_step: Count = 1
     """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 1e-3
-    """Share of a network that enters its target network each time that follows."""
+    """τ: share of each network that enters its target network when that is updated."""
     policy_noise: NonNegative = 0.2
     """Standard deviation of the noise on the target's actions."""
     policy_noise_limit: NonNegative = 0.5
+    """That noise is clipped to this size."""
     policy_delay: Count = 2
     """Updates of the critics to one of the policy and of the target networks."""
     exploration_noise: NonNegative = 0.1

@@ -11,16 +11,24 @@ from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
+from actionless.declared import documented
 from actionless.offline.log_origin import Origin
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.labelled_log import LabelledLog
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
-from actionless.settings import ScaleName, to_json
+from actionless.settings import ScaleName, Seed, check_value, to_json
 from actionless.training.evaluation import episode_seed
 from actionless.training.online import HEADLINE, OnlineLoop
-from actionless.training.online_settings import OnlineSettings, finetune_settings, online_settings
+from actionless.training.online_settings import (
+    DEFAULT_METHOD,
+    DEFAULT_SCALE,
+    OnlineSettings,
+    finetune_options,
+    finetune_settings,
+    online_settings,
+)
 from actionless.training.pretrain import check_seeds, described, read_again, require_one_seed, require_same
 from actionless.training.seeds import SeveralSeeds, start_seeds
 from actionless.training.train import load_policy, work
@@ -30,13 +38,14 @@ __all__ = ["finetune", "load_policy", "resume_run"]
 logger = logging.getLogger("actionless")
 
 
+@documented(finetune_options())
 def finetune(
     environment: str,
     data: Log | str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    method: str = "iql",
-    scale: ScaleName = "cpu",
+    method: str = DEFAULT_METHOD,
+    scale: ScaleName = DEFAULT_SCALE,
     seed: int = 0,
     seeds: int = 1,
     read: ReadOptions | None = None,
@@ -49,11 +58,14 @@ def finetune(
         agent = actionless.finetune("Hopper-v5", "hopper_medium-v2.hdf5", "runs/iql", method="iql")
         agent.act(states)
 
-    Such agents need what the rest of this library does without, the actions: they are here to compare with.
+    Such agents need what the rest of this library does without, the actions: they are here to compare with. Settings
+    have the names that the flags of `actionless finetune` have; None leaves one to the method, the scale and the log.
     """
+    settings = {name: value for name, value in settings.items() if value is not None}
     out = Path(out)
     require_free(out, overwrite=overwrite)
     finetune_settings(environment, method, scale, settings, sinks=tuple(sinks))  # refused before any data is read
+    check_value("seed", seed, Seed)
     check_seeds(seed, seeds)
     if isinstance(data, Log):
         require_one_seed(data, seeds)

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from actionless.data.log import Log
+from actionless.declared import Alternative, DeclaredSetting, declared_settings
 from actionless.errors import ActionlessError, require_extra
+from actionless.guidance import kinds
+from actionless.old_runs import upgraded_config
 from actionless.online.agent import AgentSettings
 from actionless.online.agents import (
     AGENTS,
@@ -27,6 +30,7 @@ from actionless.settings import (
     Derived,
     Fraction,
     NonNegative,
+    Parts,
     Positive,
     ScaleName,
     Settings,
@@ -36,7 +40,11 @@ from actionless.settings import (
     from_json,
     table_entry,
 )
-from actionless.training.old_runs import upgraded_config
+
+DEFAULT_AGENT, DEFAULT_METHOD = "td3", "iql"
+DEFAULT_SCALE: ScaleName = "cpu"
+_NOT_OF_TRAIN = ("offline_steps", "reward_scale")
+_NOT_OF_FINETUNE = ("warm_up", "action_bins", "n_step")
 
 DEFAULT_BINS = 3
 """Choices in each dimension of continuous actions, for agents that need choices."""
@@ -95,7 +103,7 @@ class OnlineSettings(Settings):
     loop: OnlineLoopSettings = field(default_factory=OnlineLoopSettings)
     guide: Derived[str | None] = None
     """The directory of what was learnt from a log."""
-    guidance: tuple[Settings, ...] = ()
+    guidance: Parts = ()
     offline_steps: Whole = 0
     """Updates from a log with actions before the first step in the environment."""
     reward_scale: Positive = 1.0
@@ -146,7 +154,7 @@ def train_settings(
     given: Mapping[str, Any],
     *,
     guide: str | None = None,
-    guidance: tuple[Settings, ...] = (),
+    guidance: tuple[kinds.Part, ...] = (),
     sinks: tuple[SinkName, ...] = (),
 ) -> OnlineSettings:
     """The settings of a run of `train`: the agent's at this scale, then those given by name."""
@@ -167,8 +175,9 @@ def train_settings(
         guidance=guidance,
         sinks=sinks,
     )
-    fixed = ("offline_steps", "reward_scale", *(() if entry.bins_actions else ("action_bins",)))
-    return changed(settings, given, agent, fixed=fixed).completed()
+    fixed = (*_NOT_OF_TRAIN, *(() if entry.bins_actions else ("action_bins",)))
+    settings = changed(settings, given, agent, fixed=fixed).completed()
+    return dataclasses.replace(settings, guidance=kinds.completed(settings.guidance, guide, settings.steps))
 
 
 def finetune_settings(
@@ -196,10 +205,31 @@ def finetune_settings(
         log_share=entry.log_share,
         sinks=sinks,
     )
-    settings = changed(settings, given, method, fixed=("warm_up", "action_bins"))
+    settings = changed(settings, given, method, fixed=_NOT_OF_FINETUNE)
     if log is not None and entry.return_spread is not None and "reward_scale" not in given:
         settings = dataclasses.replace(settings, reward_scale=_reward_scale(log, method, entry.return_spread))
     return settings.completed()
+
+
+def train_options() -> tuple[DeclaredSetting, ...]:
+    """Every setting that some agent or kind of guidance knows, for the flags of `train` and its signature."""
+    alternatives = {
+        "learner": {name: Alternative([preset(name, scale) for scale in SCALES]) for name in AGENTS},
+        "guidance": {name: Alternative([kind.preset(scale) for scale in SCALES]) for name, kind in kinds.KINDS.items()},
+    }
+    example = train_settings("", DEFAULT_AGENT, DEFAULT_SCALE, {})
+    auto = ("steps", "batch_size", "warm_up", "action_bins", "evaluate_every")
+    declared = declared_settings(example, alternatives, auto=auto)
+    return tuple(each for each in declared if each.name not in _NOT_OF_TRAIN)
+
+
+def finetune_options() -> tuple[DeclaredSetting, ...]:
+    """Every setting that some method of `finetune` knows, for its flags and its signature."""
+    learners = {name: Alternative([labelled_preset(name, scale) for scale in LABELLED_SCALES]) for name in LABELLED}
+    example = finetune_settings("", DEFAULT_METHOD, DEFAULT_SCALE, {})
+    auto = ("steps", "offline_steps", "batch_size", "reward_scale", "evaluate_every")
+    declared = declared_settings(example, {"learner": learners}, auto=auto)
+    return tuple(each for each in declared if each.name not in _NOT_OF_FINETUNE)
 
 
 def _reward_scale(log: Log, method: str, spread: float) -> float:
