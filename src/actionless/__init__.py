@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from actionless.training.finetune import finetune
     from actionless.training.finetune_options import LabelledOptions
     from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
-    from actionless.training.options import LearnerOptions, LoopOptions
     from actionless.training.pretrain import pretrain
+    from actionless.training.pretrain_settings import LoopSettings
     from actionless.training.record import record
     from actionless.training.resume import resume
     from actionless.training.train import train
@@ -40,9 +40,8 @@ __all__ = [
     "GuideOptions",
     "IdmConfig",
     "LabelledOptions",
-    "LearnerOptions",
     "Log",
-    "LoopOptions",
+    "LoopSettings",
     "Normaliser",
     "OnlineLoopOptions",
     "PaperSchedule",
@@ -73,9 +72,8 @@ _HOME = {
     "GuideOptions": "actionless.training.online_options",
     "IdmConfig": "actionless.guidance.idm",
     "LabelledOptions": "actionless.training.finetune_options",
-    "LearnerOptions": "actionless.training.options",
     "Log": "actionless.data.log",
-    "LoopOptions": "actionless.training.options",
+    "LoopSettings": "actionless.training.pretrain_settings",
     "Normaliser": "actionless.discretise",
     "OnlineLoopOptions": "actionless.training.online_options",
     "PaperSchedule": "actionless.guidance.switch",

@@ -191,6 +191,11 @@ def _flat(settings: Settings, path: tuple[str | int, ...], prefix: str) -> Itera
             yield prefix + name, here
 
 
+def part_names(part: Settings) -> dict[str, tuple[str | int, ...]]:
+    """The same for a group of settings within others, such as a learner: the path begins in the group."""
+    return {name: path[1:] for name, path in _flat(part, ("",), "")}
+
+
 def is_part(hint: Any) -> bool:
     """Whether a field is a group of settings. One that may also be None is a single setting."""
     bare, _ = _unwrapped(hint)
@@ -243,7 +248,11 @@ def field_help(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _own_help(cls: type) -> dict[str, str]:
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    try:
+        source = inspect.getsource(cls)
+    except (OSError, TypeError):  # of a class that was typed at a prompt
+        return {}
+    body = ast.parse(textwrap.dedent(source)).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}
     for field, text in zip(body.body, body.body[1:], strict=False):

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from linear_task import planner
+from linear_environment import planner
 
 import actionless
 from actionless import cli
@@ -192,7 +192,7 @@ class TestFile:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(ActionlessError, match=r"policy.onnx: No space left on device; make room"):
+        with pytest.raises(ActionlessError, match=r"policy.onnx: No space left on device; free some space"):
             export(policy("utilities"), path, overwrite=True)
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == ["policy.onnx"]
@@ -248,7 +248,9 @@ class TestVerb:
     def test_a_policy_of_actions(self, capsys, folder):
         line = self.refusal(capsys, "action", "--out", "policy.onnx")
         assert line.startswith("action: holds a policy of bc-action, which is no state policy: give one pre-trained")
-        with pytest.raises(ActionlessError, match="bc-action gives actions, and what is exported proposes Δs"):
+        with pytest.raises(
+            ActionlessError, match="bc-action gives actions, but only policies that propose Δs can be exported"
+        ):
             export(ActionPolicy.load("action"), "policy.onnx")
         assert not (folder / "policy.onnx").exists()
 
@@ -256,7 +258,9 @@ class TestVerb:
         planner().save(folder / "plans")
         line = self.refusal(capsys, "plans", "--out", "policy.onnx")
         assert line.startswith("plans: holds a policy of afdt, which is no state policy: give one pre-trained")
-        with pytest.raises(ActionlessError, match="afdt plans from many steps, and what is exported proposes Δs"):
+        with pytest.raises(
+            ActionlessError, match="afdt plans from many steps, but only policies that propose Δs can be exported"
+        ):
             export(planner(), "policy.onnx")
         assert not (folder / "policy.onnx").exists()
 

@@ -21,8 +21,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from actionless.offline.presets import ScaleName
 from actionless.online.presets import AgentName
+from actionless.settings import ScaleName
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.networks import MLP
-from actionless.offline.presets import ScaleName
 from actionless.optimise import Adam
+from actionless.settings import ScaleName
 from actionless.updates import Metrics
 
 Rows = np.ndarray | Array  # drawn on the host, learnt from on the device

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from jaxtyping import PRNGKeyArray
 
-from actionless.offline.presets import ScaleName
 from actionless.online.agent import Agent, Spec
 from actionless.online.awac import Awac, AwacConfig
 from actionless.online.cal_ql import CalQl, CalQlConfig
@@ -17,6 +16,7 @@ from actionless.online.o3f import O3f, O3fConfig
 from actionless.online.sac import Sac, SacConfig
 from actionless.online.standardise import Standardised
 from actionless.online.td3 import Td3, Td3Config
+from actionless.settings import ScaleName
 
 AgentName = Literal["td3", "sac", "decqn"]
 LabelledName = Literal["iql", "awac", "cal-ql", "o3f"]

@@ -11,13 +11,13 @@ from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
 from actionless.offline.log_origin import Origin
-from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
+from actionless.settings import ScaleName
 from actionless.training.evaluation import episode_seed
 from actionless.training.finetune_options import (
     FinetuneOptions,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
-from actionless.offline.presets import ScaleName
 from actionless.online.presets import (
     LABELLED_SCALES,
     LOG_SHARES,
@@ -16,6 +15,7 @@ from actionless.online.presets import (
     labelled_preset,
 )
 from actionless.runs.sinks import SinkName
+from actionless.settings import ScaleName
 from actionless.training.online_options import (
     OnlineConfig,
     OnlineLoopOptions,

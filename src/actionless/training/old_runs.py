@@ -7,6 +7,8 @@ on the disk.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from actionless.offline.methods import method_named
+
 ONLINE_NAMES: Mapping[str, str] = {
     r"^\.standing\.": ".train_state.",
 }
@@ -23,7 +25,15 @@ def upgraded_config(verb: str, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_pretrain(config: dict[str, Any]) -> dict[str, Any]:
-    return config
+    """Version 0.1.0 did not say which learner's settings it stored. Its alpha was multiplied by the scale already."""
+    learner: dict[str, Any] = config["learner"]
+    if "kind" in learner:
+        return config
+    renamed = {_RENAMED.get(name, name): value for name, value in learner.items()}
+    return {**config, "learner": {"kind": method_named(config["method"]).config.kind, **renamed}}
+
+
+_RENAMED = {"most_gradient": "max_grad_norm"}
 
 
 def _of_online(config: dict[str, Any]) -> dict[str, Any]:

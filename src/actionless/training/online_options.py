@@ -7,10 +7,10 @@ from typing import Any
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.idm import IDM_SCALES, IdmConfig
 from actionless.guidance.switch import Fixed, PaperSchedule
-from actionless.offline.presets import ScaleName
 from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.presets import REPLAY_LIMIT, SCALES, AgentConfig, AgentName, AnyName, preset, stored_config
 from actionless.runs.sinks import SinkName
+from actionless.settings import ScaleName
 from actionless.training.options import at_least_one, require_choices, require_sound
 
 _STORED_SCHEDULES = {"paper": PaperSchedule, "fixed": Fixed}

@@ -17,7 +17,6 @@ from jaxtyping import Int, Real, Shaped
 from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
-from actionless.offline.presets import ScaleName
 from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
@@ -29,6 +28,7 @@ from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
+from actionless.settings import ScaleName
 from actionless.training import evaluation
 from actionless.training.old_runs import upgraded_config
 from actionless.training.online import explore, random_action

@@ -15,10 +15,7 @@ from actionless.guidance.planning import PlanGuide
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
 from actionless.offline import policy_files
 from actionless.offline.log_origin import log_of
-from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
-from actionless.offline.presets import ScaleName
-from actionless.offline.state_policy import KIND as STATE
 from actionless.offline.state_policy import StatePolicy, read_state_policy
 from actionless.online.agent import Spec
 from actionless.online.agent_policy import AgentPolicy
@@ -29,6 +26,7 @@ from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
+from actionless.settings import ScaleName
 from actionless.training.evaluation import episode_seed
 from actionless.training.old_runs import upgraded_config
 from actionless.training.online import OnlineLoop
@@ -191,12 +189,12 @@ def _guidance(
         raise ActionlessError(f"beta={options.guidance.beta} and a schedule: give one of them")
     where = str(Path(guide).absolute())
     description = policy_files.read(Path(guide))[0]
-    if description["kind"] not in (STATE, PLAN):
+    if description["kind"] not in (StatePolicy.kind, Planner.kind):
         raise ActionlessError(
             f"{where}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain`, of any method "
             "but bc-action"
         )
-    if description["kind"] == PLAN:
+    if description["kind"] == Planner.kind:
         if schedule is not None or log is not None:
             raise ActionlessError(f"{where}: afdt never acts, and its log is not needed: leave out schedule and log")
         return plan_guidance_config(options, where, Planner.load(guide).config.target_return)
