@@ -13,12 +13,12 @@ class ActionlessError(Exception):
 
 
 TRACEBACK = "--traceback"
-"""The option of every verb that shows where an error comes from, not only the line that says what to do."""
+"""The option of every verb that shows the traceback of an error."""
 
 
 def foreign_error(said: str, way_out: str) -> ActionlessError:
-    """What to raise from an exception of the user's own code: from Python, the exception is shown as the cause."""
-    return ActionlessError(f"{said}: {way_out} (the command line shows where with {TRACEBACK})")
+    """The error for an exception in the user's own code; raise it `from` that exception, its cause."""
+    return ActionlessError(f"{said}: {way_out} (on the command line, {TRACEBACK} shows where it was raised)")
 
 
 def require_supported_system() -> None:

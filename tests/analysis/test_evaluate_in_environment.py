@@ -83,7 +83,7 @@ class TestMistakes:
 
     def test_actions_are_not_compared_with_a_log(self, folder, capsys):
         said = self.refused(capsys, folder / "bc-action", folder, "--data", str(folder / "linear.npz"))
-        assert "bc-action proposes no Δs to compare: leave out --data" in said
+        assert "bc-action proposes no Δs to compare: remove --data" in said
 
 
 def test_in_the_terminal(folder, capsys):

@@ -153,12 +153,14 @@ class TestMistakes:
     def test_a_task_needs_a_labelled_log(self, run, capsys, lone):
         code, _, err = call(capsys, run, *lone)
         assert code == 2
-        assert err == "actionless: --env and --labelled go together: the task, and a log of it with actions\n"
+        assert (
+            err == "actionless: --env requires --labelled (a log of that environment with actions), and the reverse\n"
+        )
 
     def test_how_to_read_without_a_log(self, run, capsys):
         code, _, err = call(capsys, run, "--state-columns", "height,speed")
         assert code == 2
-        assert err.startswith("actionless: options of how to read a log go with --data or --labelled")
+        assert err.startswith("actionless: options for reading a log require --data or --labelled")
 
     def test_no_run(self, tmp_path, capsys):
         code, _, err = call(capsys, tmp_path / "nowhere")

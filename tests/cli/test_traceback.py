@@ -69,7 +69,7 @@ def test_without_being_asked_it_is_one_line_that_names_the_option(capsys, comman
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("actionless: the environment raised KeyError ('valve') at step 1 of an episode of 'leaking:")
-    assert said.endswith("): fix the environment (the command line shows where with --traceback)\n")
+    assert said.endswith("): fix the environment (on the command line, --traceback shows where it was raised)\n")
 
 
 def test_on_request_it_shows_where(capsys, command):
@@ -127,4 +127,4 @@ def test_the_processes_of_several_seeds_show_theirs(folder, command):
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_every_verb_says_so_in_its_help(capsys, verb):
     assert cli.run([verb, "--help"]) == 0
-    assert "--traceback (or ACTIONLESS_TRACEBACK=1) shows where an error comes from" in capsys.readouterr().out
+    assert "--traceback (or ACTIONLESS_TRACEBACK=1) shows the traceback of an error" in capsys.readouterr().out

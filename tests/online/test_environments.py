@@ -314,6 +314,7 @@ def test_own_environment(tmp_path, monkeypatch):
         gymnasium.registry.pop("OwnPendulum-v0", None)
     assert error_of(lambda: make("no_such_module:Own-v0")) == (
         "the module of environment 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
-        "'no_such_module'): install it, or put its folder on PYTHONPATH (the command line shows where with --traceback)"
+        "'no_such_module'): install it, or put its folder on PYTHONPATH "
+        "(on the command line, --traceback shows where it was raised)"
     )
     assert "cannot be imported (ZeroDivisionError: division by zero)" in error_of(lambda: make("broken_module:Own-v0"))

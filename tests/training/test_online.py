@@ -126,7 +126,7 @@ def test_a_task_that_raises_is_named_with_the_place(tmp_path):
 
 
 def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
-    with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start anew with a smaller"):
+    with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start again with a smaller"):
         run(tmp_path / "run", learner=AgentOptions(learning_rate=1e30))
 
 

@@ -90,7 +90,7 @@ def test_finished_is_left_alone(tmp_path, act, caplog):
 def test_signals_are_named(tmp_path, act, ending, words):
     act(WELL[0], ending)
     run = tmp_path / "run"
-    way_out = rf"`actionless resume {run}` goes on from there \(1 of 2 seeds failed\)"
+    way_out = rf"`actionless resume {run}` resumes it \(1 of 2 seeds failed\)"
     with pytest.raises(ActionlessError, match=f"{run}/seed-5: its process {words}; {way_out}"):
         start(run)
 

@@ -1,4 +1,4 @@
-"""The runs of several seeds in one run directory: RUN/seed-N for each, and what RUN/run.json says of them."""
+"""Several seeds in one run directory: a run RUN/seed-N for each, described in RUN/run.json."""
 
 import dataclasses
 from pathlib import Path
@@ -10,15 +10,15 @@ _KEY = "several_seeds"
 
 @dataclasses.dataclass(frozen=True)
 class SeveralSeeds:
-    """What is to be known of several runs at once; stands in the run.json that they share."""
+    """What the seeds' runs have in common; stored in RUN/run.json."""
 
     seeds: tuple[int, ...]
     steps: int
-    """Where each of them ends."""
+    """Number of steps of each run."""
     headline: tuple[str, ...]
-    """The metrics shown while they work."""
+    """The metrics shown while the seeds are running."""
     memory: int
-    """Bytes that each process takes for its data alone."""
+    """Bytes that the data takes in each process."""
 
 
 def with_several_seeds(manifest: Manifest, several: SeveralSeeds) -> Manifest:
@@ -32,13 +32,13 @@ def has_several_seeds(manifest: Manifest) -> bool:
 
 
 def several_seeds(manifest: Manifest) -> SeveralSeeds:
-    """What such a run says of them."""
+    """Read it from the manifest of a run that has several seeds."""
     stored = manifest.config[_KEY]
     return SeveralSeeds(tuple(stored["seeds"]), stored["steps"], tuple(stored["headline"]), stored["memory"])
 
 
 def manifest_of_seed(manifest: Manifest, seed: int) -> Manifest:
-    """What the run of one seed is told: its share of the threads, so that all seeds can run side by side."""
+    """The manifest of one seed's run: it gets its share of the threads, so that all seeds can run at once."""
     config = {name: value for name, value in manifest.config.items() if name != _KEY}
     threads = max(1, manifest.threads // len(several_seeds(manifest).seeds))
     return dataclasses.replace(manifest, config=config, seed=seed, threads=threads)

@@ -49,7 +49,7 @@ def _work(run: Run) -> list[Path]:
         try:
             outcomes = LocalProcesses().run(jobs, _Display(shown, paths))
         except (KeyboardInterrupt, SystemExit):
-            _log.warning("stopped; `actionless resume %s` goes on from there", run.path)
+            _log.warning("stopped; `actionless resume %s` resumes it", run.path)
             raise
     error = worst_error(outcomes)
     if error is not None:
@@ -71,7 +71,7 @@ def _with_count(error: Exception, run: Run, outcomes: Sequence[Outcome]) -> Exce
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     count = f"({failed} of {len(outcomes)} seeds failed)"
     if isinstance(error, ProcessKilledError):
-        return ActionlessError(f"{error}; `actionless resume {run.path}` goes on from there {count}")
+        return ActionlessError(f"{error}; `actionless resume {run.path}` resumes it {count}")
     kind = ActionlessError if isinstance(error, ActionlessError) else RuntimeError
     return kind(f"{error} {count}")
 
