@@ -9,8 +9,7 @@ from gymnasium import spaces
 from actionless.data.log import Log, Source, default_state_names
 from actionless.discretise import Discretiser, Normaliser
 from actionless.networks import Ensemble
-from actionless.offline.afdt import AfdtConfig
-from actionless.offline.planner import Planner
+from actionless.offline.planner import PlanConfig, Planner
 from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
 from actionless.offline.transformer import PlanNetwork
 
@@ -105,5 +104,5 @@ def action_policy(action):
 def planner():
     """AFDT that has learnt nothing."""
     network = PlanNetwork.create(2, longest=3, width=4, blocks=1, key=jax.random.key(0))
-    config = AfdtConfig(context=2, width=4, blocks=1)
+    config = PlanConfig(context=2, width=4, blocks=1)
     return Planner(network, config, discretiser().normaliser, "afdt", default_state_names(2))

@@ -18,15 +18,14 @@ from actionless import cli
 from actionless.discretise import Discretiser
 from actionless.guidance.planning import PlanGuide
 from actionless.offline import learner as offline
-from actionless.offline import presets as methods
+from actionless.offline.methods import METHODS
 from actionless.online import agent as online
 from actionless.online import presets as agents
 from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.replay import Replay
-from actionless.training.heldout import HEADLINE
+from actionless.training.batches import Preparation
+from actionless.training.heldout import possible_names
 from actionless.training.online_options import OnlineLoopOptions
-from actionless.training.options import LoopOptions
-from actionless.training.prepared import Courses, Preparation
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 VARIABLES = ("s0", "s1")
@@ -76,19 +75,20 @@ def run(tmp_path_factory):
     log = labelled_log()
     arrays = {"states": log.states, "next_states": log.next_states, "rewards": log.rewards, "actions": log.actions}
     np.savez(folder / "linear.npz", **arrays, terminals=log.ends)  # so that there are complete returns
-    loop = LoopOptions(log_every=10, evaluate_every=10)
-    actionless.pretrain(folder / "linear.npz", folder / "run", scale="smoke", steps=10, loop=loop)
+    brief = {"scale": "smoke", "steps": 10, "log_every": 10, "evaluate_every": 10}
+    actionless.pretrain(folder / "linear.npz", folder / "run", **brief)
     return folder / "run"
 
 
 def test_pretraining(run):
     log = labelled_log()
-    preparation = Preparation(log, Discretiser.fit(log.states, log.next_states), Courses.of(log))
-    batch = preparation.many_rows(np.arange(10)).on_device()
-    measured = keys_of_rows(run / "metrics.jsonl") | set(HEADLINE)
-    for method in get_args(methods.Method):
-        config = methods.preset(method, methods.SCALES["smoke"])
-        measured |= of_updates(methods.create_learner, offline.Spec(2, 3, 2), config, batch)
+    measured = keys_of_rows(run / "metrics.jsonl")
+    for method in METHODS.values():
+        config = method.config_at("smoke")
+        preparation = Preparation.of(log, Discretiser.fit(log.states, log.next_states), config.declares.columns)
+        batch = preparation.many_rows(np.arange(10)).on_device()
+        measured |= of_updates(method.learner.create, offline.Spec(2, 3, 2), config, batch)
+        measured |= set(possible_names(config.declares.shown))
     assert measured == documented("metrics.jsonl of pretrain")
 
 

@@ -71,9 +71,7 @@ def test_rows_come_after_those_before_them():
 def test_a_window_goes_on_from_row_to_row_within_an_episode():
     """Wherever it begins within the episode of its last row, the states follow each other."""
     log = small_log((9, 4, 30))
-    preparation = Preparation.of(
-        log, Discretiser.fit(log.states, log.next_states), AfdtConfig().declares.columns
-    )
+    preparation = Preparation.of(log, Discretiser.fit(log.states, log.next_states), AfdtConfig().declares.columns)
     split = Split.by_episode(log, 0.4, 0)
     draw = Draw(len(split.training), 50, 0, window=5)
     data = preparation.many_rows(split.training).on_device()
