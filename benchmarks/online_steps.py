@@ -17,6 +17,8 @@ from typing import Any
 
 import jax
 import numpy as np
+from actionless.offline.presets import SCALES as OFFLINE_SCALES
+from actionless.offline.presets import create_learner, preset
 
 from actionless.data.log import Log, Source, default_state_names
 from actionless.discretise import Discretiser
@@ -24,8 +26,6 @@ from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
 from actionless.guidance.switch import Fixed
 from actionless.offline.learner import Spec
-from actionless.offline.presets import SCALES as OFFLINE_SCALES
-from actionless.offline.presets import create_learner, preset
 from actionless.offline.state_policy import StatePolicy, policy_of
 from actionless.online.environments import make
 from actionless.runs.threads import use_threads

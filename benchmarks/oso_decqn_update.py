@@ -19,10 +19,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from actionless.offline.presets import SCALES
 
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
-from actionless.offline.presets import SCALES
 from benchmarks.measure import in_fresh_process, timed
 
 ROWS, MATMUL = 20_000, 1024

@@ -18,10 +18,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from actionless.offline.presets import SCALES, Method, ScaleName, create_learner, length, preset
 
 from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Batch, Spec
-from actionless.offline.presets import SCALES, Method, ScaleName, create_learner, length, preset
 from actionless.online.agent import Spec as TaskSpec
 from actionless.online.agent import Transitions
 from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset

@@ -96,9 +96,9 @@ def work(options: argparse.Namespace) -> None:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    from actionless.offline.presets import SCALES, create_learner, preset
 
     from actionless.offline.learner import Batch, Spec
-    from actionless.offline.presets import SCALES, create_learner, preset
 
     scale = SCALES[options.scale]
     spec, config = Spec(options.dim, bins=3), preset("oso-decqn", scale)

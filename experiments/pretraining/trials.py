@@ -18,6 +18,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from actionless.training.prepared import Preparation, Split, discounted_returns
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import actionless
@@ -25,7 +26,6 @@ from actionless.networks import MLP
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig, chosen, utilities
 from actionless.optimise import Adam
-from actionless.training.prepared import Preparation, Split, discounted_returns
 
 BATCH, DISPATCH = 256, 500
 

@@ -61,7 +61,7 @@ def test_the_same_run_twice_counts_once_and_is_said(tmp_path):
     (section,), notes = make_sections(records)
     assert labels(section) == {"td3": [0]}
     (note,) = notes
-    assert note.startswith(f"{tmp_path / 'copy'} has the settings and the seed of {tmp_path / 'a'}")
+    assert note.startswith(f"{tmp_path / 'copy'} has the same settings and seed as {tmp_path / 'a'}")
 
 
 def test_tasks_and_logs_have_sections_of_their_own_training_first(tmp_path):

@@ -80,7 +80,7 @@ def test_one_seed_has_no_band_and_that_is_said(tmp_path, page_of):
     page = page_of(alone(tmp_path / "a", 1.0, 4.0))
     (line,) = page.charts["chart-0-return"]["data"]
     assert line["y"] == [1.0, 4.0]
-    assert "One seed only, so no interval: Hopper-v5: td3." in page.all("li")
+    assert "Only one seed, so no interval: Hopper-v5: td3." in page.all("li")
 
 
 def test_seeds_that_share_no_step_are_drawn_without_a_mean(tmp_path, page_of):
@@ -121,7 +121,7 @@ def test_unfinished_runs_and_mixed_versions_are_said(tmp_path, page_of):
     (other / "run.json").write_text(json.dumps(manifest))
     notes = page_of(run, other).all("li")
     assert f"{run} is unfinished: shown up to step 100 of 300." in notes
-    assert "Not all runs were made with the same versions: actionless 0.1.0, 0.2.0." in notes
+    assert "The runs were made with different versions: actionless 0.1.0, 0.2.0." in notes
 
 
 def test_agents_that_began_with_a_log_are_drawn_among_the_others_from_their_first_step_on(tmp_path, page_of):
