@@ -6,7 +6,6 @@ One real run of each verb says what the loops add; what each method and agent me
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import jax
 import numpy as np
