@@ -75,7 +75,7 @@ def ours(steps: int, guided: bool) -> Turn:
             schedule=Fixed(BETA),
             config=GuideConfig(idm=IDM_SCALES["cpu"]),
         )
-    task = OnlineLoop(environment, make(TASK), config, 0, guide)
+    task = OnlineLoop(environment, make(TASK), config, 0, [] if guide is None else [guide])
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:

@@ -74,7 +74,8 @@ def _switch(old: dict[str, Any]) -> dict[str, Any]:
         schedule = {"kind": "python", "name": "function"}
     elif schedule.get("kind") == "fixed":
         schedule, beta = None, schedule["beta"]
-    return {"kind": "switch", "idm": idm, "bootstrap": bootstrap, "beta": beta, "schedule": schedule}
+    kept = {"idm": idm, "bootstrap": bootstrap, "capacity": 1_000_000}
+    return {"kind": "switch", **kept, "beta": beta, "schedule": schedule}
 
 
 def upgraded_policy(description: dict[str, Any]) -> dict[str, Any]:

@@ -2,19 +2,29 @@
 
 import dataclasses
 import json
+import tracemalloc
 import weakref
+from contextlib import closing
 
+import gymnasium
+import jax
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from point_task import point_log
 from small_log import save, small_log
 from test_online import assert_same_run, interrupt_at, last_checkpoint
+from toy_agents import leaves_equal
 
 import actionless
 from actionless.data import read as data_read
+from actionless.data.log import Log, Source, default_state_names, returns_to_go
 from actionless.errors import ActionlessError
 from actionless.online import replay
-from actionless.online.labelled_log import UNKNOWN
+from actionless.online.action_translation import normalised_actions
+from actionless.online.environments import Environment, make
+from actionless.online.labelled_log import UNKNOWN, LabelledLog
+from actionless.online.replay import Replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import finetune as module
@@ -281,3 +291,59 @@ def test_a_file_without_actions_is_named(tmp_path):
     with pytest.raises(ActionlessError, match=r"point\.npz: no key 'actions'; .*: give a log with actions, or learn"):
         run(tmp_path / "run", save(point_log(), tmp_path / "point.npz"))
     assert not (tmp_path / "run").exists()
+
+
+class Wide(gymnasium.Env):
+    """Never stepped: its spaces alone are looked at."""
+
+    observation_space = Box(-np.inf, np.inf, (200,))
+    action_space = Box(-2.0, 2.0, (2,), np.float32)
+
+
+def test_a_memory_mapped_log_is_not_copied(tmp_path):
+    """Of 100 times as many state variables as usual, a hundredth is held: its returns, and the batches."""
+    rows, dim = 20_000, 200
+    rng = np.random.default_rng(0)
+    arrays = {name: np.memmap(tmp_path / name, np.float64, "w+", shape=(rows, dim)) for name in ("states", "next")}
+    for array in arrays.values():
+        array[:] = rng.normal(size=(rows, dim))
+    log = Log(
+        states=arrays["states"],
+        rewards=rng.normal(size=rows),
+        next_states=arrays["next"],
+        terminals=np.zeros(rows, bool),
+        ends=np.arange(rows) % 100 == 99,
+        state_names=default_state_names(dim),
+        source=Source("wide.npz", "npz", ("states", "actions")),
+        actions=np.memmap(tmp_path / "actions", np.float64, "w+", shape=(rows, 2)),
+    )
+    environment = Environment("wide", Wide())
+    tracemalloc.start()
+    labelled_log = LabelledLog.of(log, environment, 0.99, 0.5)
+    after = tracemalloc.take_snapshot()
+    batch = labelled_log.sample(rng.integers(0, rows, 64), 3, 0.99)
+    held = sum(trace.size for trace in after.traces)
+    tracemalloc.stop()
+    assert held < 0.02 * (arrays["states"].nbytes + arrays["next"].nbytes)
+    assert isinstance(labelled_log.log.states, np.memmap)
+    assert all(type(rows) is np.ndarray for rows in jax.tree.leaves(batch))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_batches_are_those_of_a_log_copied_into_a_replay(dtype):
+    """Rows are scaled and translated one batch at a time, to the same bits as all at once."""
+    log = labelled()
+    floats = {name: getattr(log, name).astype(dtype) for name in ("states", "next_states", "rewards", "actions")}
+    log = dataclasses.replace(log, **floats)
+    with closing(make(TASK)) as environment:
+        ours = LabelledLog.of(log, environment, 0.9, 0.37)
+        copied = Replay.create(len(log), environment.spec, LabelledLog.columns)
+        scaled, actions = log.rewards * 0.37, normalised_actions(environment.translation, log.actions)
+        returns = returns_to_go(scaled, log.ends, 0.9)
+        for i in range(len(log)):
+            flags = bool(log.terminals[i]), bool(log.ends[i])
+            step = (log.states[i], actions[i], float(scaled[i]), log.next_states[i], *flags)
+            copied.add(*step, {"returns": float(returns[i])})
+    slots = np.random.default_rng(0).integers(0, len(log), 500)
+    for n_step in (1, 3):
+        assert leaves_equal(ours.sample(slots, n_step, 0.9), copied.sample(slots, n_step, 0.9))

@@ -14,6 +14,7 @@ from small_log import save, small_log
 import actionless
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide
+from actionless.online.environments import Environment
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import online, online_settings
@@ -130,6 +131,24 @@ def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
         run(tmp_path / "run", learning_rate=1e30)
 
 
+@pytest.mark.parametrize("agent", ["td3", "decqn"])
+def test_an_action_of_the_guide_that_is_not_finite_never_reaches_the_environment(tmp_path, policy, monkeypatch, agent):
+    acted = []
+    step, propose = Environment.step, Guide.propose
+
+    def broken(guide, state, now):
+        proposal = propose(guide, state, now)
+        return proposal if proposal is None or now < 60 else np.full(2, np.nan)
+
+    monkeypatch.setattr(Guide, "propose", broken)
+    monkeypatch.setattr(Environment, "step", lambda task, action: acted.append(action) or step(task, action))
+    message = r"the action that guidance 'switch' proposes is not finite between steps 41 and 6\d; "
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", agent=agent, guide=policy, beta=1.0)
+    assert len(acted) >= 60
+    assert np.isfinite(acted).all()
+
+
 def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
     data = save(point_log(), tmp_path / "point.npz")
     actionless.pretrain(data, tmp_path / "policy", scale="smoke", steps=20)
@@ -204,16 +223,13 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agent": "td3"}, r"afdt guides the agent sac, not td3: choose --agent sac"),
-        (
-            {"agent": "sac", "beta": 0.5},
-            r"beta: not an option of guidance by afdt, which knows",
-        ),
-        (
-            {"agent": "sac", "guide_weight": -1.0},
-            r"guide_weight=-1\.0: choose a finite number",
-        ),
-        ({"agent": "sac", "schedule": lambda step: 0.1}, r"afdt never acts, and its log is not needed"),
+        ({"agent": "td3"}, r"guidance by plans works with the agent sac alone: choose --agent sac"),
+        ({"beta": 0.5}, r"beta: not an option of guidance by plans, which knows guide_we"),
+        ({"guide_weight": -1.0}, r"guide_weight=-1\.0: choose a finite number"),
+        ({"schedule": lambda step: 0.1}, r"schedule: not an option of guidance by plans, which knows guide_weight, t"),
+        ({"log": point_log()}, r"its log is not needed by this guidance: leave it out"),
+        ({"guidance": "switch"}, r"run: does not fit guidance 'switch': with it, use 'plans'"),
+        ({"guidance": "plan"}, r"guidance='plan': choose 'switch', 'plans'"),
     ],
 )
 def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
@@ -232,6 +248,23 @@ def test_an_agent_cannot_guide(tmp_path):
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
     with pytest.raises(ActionlessError, match="target_return: not an option of guidance by switch, which knows beta"):
         run(tmp_path / "run", agent="sac", guide=policy, target_return=1.0)
+
+
+def test_the_kind_of_guidance_can_be_named(tmp_path, policy):
+    run(tmp_path / "named", guide=policy, guidance="switch")
+    run(tmp_path / "by-itself", guide=policy)
+    assert_same_run(tmp_path / "named", tmp_path / "by-itself")
+    config = json.loads((tmp_path / "named" / "run.json").read_text())["config"]
+    assert config["guide"] == str(policy)
+    (stored,) = config["guidance"]
+    assert stored["kind"] == "switch"
+    assert stored["schedule"] == {"kind": "paper", "start": 0.5, "decrement": 0.1, "interval": STEPS // 10}
+    assert stored["idm"] == {"hidden": [32, 32], "learning_rate": 1e-3, "batch_size": 64, "every": 4}
+
+
+def test_a_kind_without_a_guide(tmp_path):
+    with pytest.raises(ActionlessError, match=r"guidance 'switch' without a guide: .*--guide RUN"):
+        run(tmp_path / "run", guidance="switch")
 
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):

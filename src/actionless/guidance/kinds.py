@@ -84,6 +84,18 @@ def option_names() -> set[str]:
     return {name for kind in KINDS.values() for name in part_names(kind.preset("cpu"))}
 
 
+def require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
+    """Refuse a setting of guidance that none of these parts has."""
+    known = flat_names(_Together(tuple(parts)))
+    for name in names:
+        if name not in known:
+            chosen = ", ".join(str(part.kind) for part in parts if isinstance(part, GuidanceSettings))
+            raise ActionlessError(
+                f"{name}: not an option of guidance by {chosen or 'an object from Python'}, which knows "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
+
 def with_settings(parts: Sequence[Part], given: Mapping[str, Any]) -> tuple[Part, ...]:
     """The parts with those settings, by flat name, that they know."""
     together = _Together(tuple(parts))

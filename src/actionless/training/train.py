@@ -140,6 +140,7 @@ def _guidance(
         raise ActionlessError(f"{own[0] if own else 'log'}: guidance options require --guide")
     holds = None if guide is None else policy_files.read(Path(guide))[0]["kind"]
     parts = kinds.presets(kinds.chosen(asked, guide, holds), scale)
+    kinds.require_known(own, parts)
     if log is not None and not kinds.reads_log(kinds.with_settings(parts, given)):
         raise ActionlessError(f"{guide}: its log is not needed by this guidance: leave it out")
     return parts
