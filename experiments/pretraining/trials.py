@@ -3,8 +3,8 @@
     python experiments/pretraining/trials.py LOG LABELLED_LOG... --alpha 15 --target-rate 5e-3 [--imitate]
 
 The policy is trained on LOG without actions. To see what its proposals are worth, and for that alone, an inverse
-dynamics model is fitted to the labelled logs and ten episodes are played through it. Prints a JSON row per evaluation. Here `--alpha` is
-the whole weight of the penalty: no scale multiplies it.
+dynamics model is fitted to the labelled logs and ten episodes are played through it. Prints a JSON row per evaluation.
+Here `--alpha` is the whole weight of the penalty: no scale multiplies it.
 Needs gymnasium[mujoco].
 """
 

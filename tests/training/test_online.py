@@ -240,7 +240,7 @@ def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
 
 def test_an_agent_cannot_guide(tmp_path):
     run(tmp_path / "agent", agent="sac")
-    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* but bc-action"):
+    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* whose method gives one"):
         run(tmp_path / "run", agent="sac", guide=tmp_path / "agent")
     assert not (tmp_path / "run").exists()
 
