@@ -45,7 +45,9 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def chosen(asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None) -> Sequence[str | Guidance]:
+def chosen(
+    asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
+) -> Sequence[str | Guidance]:
     """Names of kinds and objects made in Python, in the order asked for; by default the first kind that fits the guide.
 
     `holds` is what the policy of the guide's run is.
