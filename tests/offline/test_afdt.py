@@ -1,7 +1,5 @@
 """What sets AFDT apart: it learns from steps in a row, and goes where the return that is asked for lies."""
 
-from dataclasses import dataclass
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ import pytest
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.offline.afdt import MOST_TIMES, Afdt, AfdtConfig, Windows
-from actionless.offline.learner import Batch, PolicyLabel, Spec
+from actionless.offline.learner import Batch, LogFacts, PolicyLabel, Spec
 from actionless.offline.methods import METHODS
 from actionless.updates import train_state, updated
 
@@ -129,14 +127,6 @@ def test_the_published_lengths():
     assert METHODS["oso-decqn"].size("paper").steps_for("walker2d_medium_replay-v2") == 3_000_000
 
 
-@dataclass
-class Facts:
-    """What settings may follow from."""
-
-    name: str
-    episode_returns: np.ndarray
-
-
 @pytest.mark.parametrize(
     ("name", "returns", "expected"),
     [
@@ -146,5 +136,5 @@ class Facts:
     ],
 )
 def test_returns_asked_for(name, returns, expected):
-    config = AfdtConfig().for_log(Facts(name, np.array(returns)))
+    config = AfdtConfig().for_log(LogFacts(name, np.array(returns)))
     assert (config.target_return, config.return_scale) == expected

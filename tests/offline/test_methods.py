@@ -1,5 +1,3 @@
-from dataclasses import dataclass
-
 import jax
 import numpy as np
 import pytest
@@ -7,21 +5,13 @@ import pytest
 from actionless.errors import ActionlessError
 from actionless.offline.data_sets import DATA_SETS, data_set
 from actionless.offline.imitation import Imitation, ImitationConfig
-from actionless.offline.learner import Spec
+from actionless.offline.learner import LogFacts, Spec
 from actionless.offline.methods import METHODS, method_named
 from actionless.offline.oso_decqn import DEFAULT_ALPHA, PAPER_ALPHA, OsoDecqn, OsoDecqnConfig
 
 
-@dataclass
-class Facts:
-    """What settings may follow from."""
-
-    name: str
-    episode_returns: np.ndarray
-
-
 def config_for(method, scale, name):
-    return METHODS[method].config_at(scale, Facts(name, np.zeros(1)))
+    return METHODS[method].config_at(scale, LogFacts(name, np.zeros(1)))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import actionless
 from actionless.data.options import ReadOptions
 from actionless.declared import AUTO
 from actionless.errors import ActionlessError
+from actionless.offline.learner import LogFacts
 from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.planner import Planner
@@ -227,7 +228,7 @@ def test_alpha_too_weak_for_the_rewards_is_told_once(tmp_path, caplog):
 def test_alpha_that_drowns_the_rewards_is_told_at_the_start(caplog):
     for reward_scale, count in [(1e4, 0), (1.0, 1)]:
         log = small_log(reward=1e-3)
-        OfflineLoop(log, resolve("oso-decqn", "smoke", {"reward_scale": reward_scale}, log), seed=0)
+        OfflineLoop(log, resolve("oso-decqn", "smoke", {"reward_scale": reward_scale}, LogFacts.of(log)), seed=0)
         assert len(warnings_of(caplog, "little beside alpha = 8: only imitation will be learnt")) == count
 
 

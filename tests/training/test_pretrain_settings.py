@@ -3,28 +3,19 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from actionless import ActionlessError
 from actionless.offline.imitation import ImitationConfig
+from actionless.offline.learner import LogFacts
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.runs.directory import Manifest
 from actionless.settings import to_json
 from actionless.training.pretrain_settings import LoopSettings, pretrain_options, resolve, stored_settings
 
-
-@dataclass
-class Facts:
-    """What settings may follow from."""
-
-    name: str
-    episode_returns: np.ndarray
-
-
-PLANT = Facts("plant", np.array([-50.0, 20.0, 3.0]))
+PLANT = LogFacts("plant", np.array([-50.0, 20.0, 3.0]))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +75,7 @@ def test_alpha_is_the_papers_at_every_scale(scale, given, weight):
     ],
 )
 def test_the_return_that_afdt_asks_for_and_what_it_is_divided_by(log_name, given, expected):
-    learner = resolve("afdt", "cpu", given, Facts(log_name, PLANT.episode_returns)).learner
+    learner = resolve("afdt", "cpu", given, LogFacts(log_name, PLANT.episode_returns)).learner
     assert (learner.target_return, learner.return_scale) == expected
 
 

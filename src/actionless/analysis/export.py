@@ -41,8 +41,8 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
         policy = StatePolicy.load(policy)
     if not isinstance(policy, StatePolicy):
         raise ActionlessError(
-            f"{policy.method} {policy.does}, but only policies that propose Δs can be exported: pre-train with a method "
-            "that gives a state policy; `actionless pretrain --help` says which do"
+            f"{policy.method} {policy.does}, but only policies that propose Δs can be exported: pre-train with a "
+            "method that gives a state policy; `actionless pretrain --help` says which do"
         )
     model = onnx_model(policy)
     with disk_trouble(target, "free some space, or choose a writable folder"):

@@ -57,19 +57,17 @@ class Returns(NamedTuple):
     """Their standard deviation."""
 
 
-@runtime_checkable
-class LogFacts(Protocol):
-    """What settings may follow from: a `Log` has it."""
+@dataclass(frozen=True, eq=False)
+class LogFacts:
+    """What settings may follow from."""
 
-    @property
-    def name(self) -> str:
-        """That of its file."""
-        ...
+    name: str
+    episode_returns: Float[np.ndarray, " episodes"]
 
-    @property
-    def episode_returns(self) -> Float[np.ndarray, " episodes"]:
-        """The sum of rewards of each episode."""
-        ...
+    @classmethod
+    def of(cls, log: Log) -> "LogFacts":
+        """Of a log that has been read."""
+        return cls(log.name, log.episode_returns)
 
 
 class LearnerConfig(Settings):

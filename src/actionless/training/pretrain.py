@@ -12,7 +12,7 @@ from actionless.data.read import read_with
 from actionless.declared import documented
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
-from actionless.offline.learner import Policy, PolicyLabel
+from actionless.offline.learner import LogFacts, Policy, PolicyLabel
 from actionless.offline.log_origin import Origin
 from actionless.offline.methods import DEFAULT_METHOD
 from actionless.offline.policies import load_policy
@@ -65,7 +65,7 @@ def pretrain(
     check_value("seed", seed, Seed)
     check_seeds(seed, seeds)
     log, origin = _read(data, read or ReadOptions(), asked, seeds)
-    resolved = resolve(method, scale, given, log, tuple(sinks))
+    resolved = resolve(method, scale, given, LogFacts.of(log), tuple(sinks))
     manifest = Manifest("pretrain", to_json(resolved), seed, described(log, origin))
     if seeds == 1:
         loop = OfflineLoop(log, resolved, seed)

@@ -121,8 +121,8 @@ def _require_fitting(learner: LearnerConfig, method: str, entry: Method) -> None
     """Refuse a whole config, given as `learner`, that is another method's."""
     if type(learner) is not type(entry.config):
         raise ActionlessError(
-            f"learner: {method} takes {type(entry.config).__name__}, not {type(learner).__name__}: give that, or settings "
-            "by their names"
+            f"learner: {method} takes {type(entry.config).__name__}, not {type(learner).__name__}: give that, or "
+            "settings by their names"
         )
     for name, value in entry.fixed.items():
         if getattr(learner, name) != value:
