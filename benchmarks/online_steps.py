@@ -30,7 +30,7 @@ from actionless.online.environments import make
 from actionless.runs.threads import use_threads
 from actionless.training import online
 from actionless.training.online import OnlineLoop
-from actionless.training.online_options import OnlineLoopOptions, TrainOptions, resolve_training
+from actionless.training.online_settings import train_settings
 
 TASK, WARM_UP, BETA = "HalfCheetah-v5", 1000, 0.5
 Turn = Callable[[int], None]
@@ -62,8 +62,8 @@ def untrained_policy(log: Log) -> StatePolicy:
 
 def ours(steps: int, guided: bool) -> Turn:
     """Our loop, without evaluation."""
-    loop = OnlineLoopOptions(log_every=steps, evaluate_every=steps)
-    config = resolve_training(TrainOptions(steps=steps, warm_up=WARM_UP, loop=loop), TASK, None)
+    given = {"steps": steps, "warm_up": WARM_UP, "log_every": steps, "evaluate_every": steps}
+    config = train_settings(TASK, "td3", "cpu", given)
     environment, guide = make(TASK), None
     if guided:
         log = random_log()
@@ -75,7 +75,7 @@ def ours(steps: int, guided: bool) -> Turn:
             schedule=Fixed(BETA),
             config=GuideConfig(idm=IDM_SCALES["cpu"]),
         )
-    task = OnlineLoop(environment, make(TASK), config, 0, guide)
+    task = OnlineLoop(environment, make(TASK), config, 0, [] if guide is None else [guide])
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:

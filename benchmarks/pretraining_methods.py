@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,15 +21,15 @@ import numpy as np
 
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.methods import METHODS
+from actionless.online.agent import RETURNS, Transitions
 from actionless.online.agent import Spec as TaskSpec
-from actionless.online.agent import Transitions
-from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
+from actionless.online.agents import LABELLED, LABELLED_SCALES, create_agent, labelled_preset
 from actionless.settings import ScaleName
 from actionless.updates import Learner, train_state, updated
 
 STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
 WITHOUT_ACTIONS = ("oso-decqn", "afdt")
-WITH_ACTIONS: tuple[LabelledName, ...] = get_args(LabelledName)
+WITH_ACTIONS = tuple(LABELLED)
 COMPARED: tuple[ScaleName, ...] = ("cpu", "paper")
 LOG = "walker2d_medium-v2"
 
@@ -73,7 +73,7 @@ def without_actions(name: str, scale: ScaleName) -> Contestant:
     return Contestant(eqx.filter_jit(method.learner.create)(spec, config, key), batches, rows, size.steps_for(LOG))
 
 
-def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
+def with_actions(method: str, scale: ScaleName) -> Contestant:
     """On transitions that need not belong together."""
     sizes = LABELLED_SCALES[scale]
     rng, count = np.random.default_rng(0), UPDATES * sizes.batch_size
@@ -82,10 +82,10 @@ def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
         actions=jnp.asarray(rng.uniform(-1, 1, (count, ACTION_DIM)), jnp.float32),
         rewards=jnp.ones(count),
         discounts=jnp.full(count, 0.99),
-        returns=jnp.ones(count),
+        extra={RETURNS: jnp.ones(count)},
     )
     spec, key = TaskSpec(STATE_DIM, ACTION_DIM, None), jax.random.key(0, impl="rbg")
-    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, sizes), key)
+    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, scale), key)
     return Contestant(agent, batches, sizes.batch_size, sizes.offline_steps)
 
 

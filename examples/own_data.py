@@ -34,7 +34,7 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
 
     learner = actionless.AgentOptions(hidden=HIDDEN)
     for name, guide in (("guided", out / "policy"), ("alone", None)):
-        guidance = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
+        guide_options = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
         actionless.train(
             TASK,
             out / name,
@@ -43,7 +43,7 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
             steps=steps,
             batch_size=128,
             learner=learner,
-            guidance=guidance,
+            guide_options=guide_options,
         )
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 

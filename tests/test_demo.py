@@ -32,7 +32,7 @@ class TestWholeWay:
     def test_the_agents_differ_in_the_guide_alone(self, shown):
         out, _, _ = shown
         alone, guided = (read_manifest(out / name / "seed-0").config for name in ("alone", "guided"))
-        assert {name for name in alone if alone[name] != guided[name]} == {"guidance"}
+        assert {name for name in alone if alone[name] != guided[name]} == {"guide", "guidance"}
 
     def test_the_guide_acts(self, shown):
         out, _, _ = shown

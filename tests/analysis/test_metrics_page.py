@@ -6,7 +6,6 @@ One real run of each verb says what the loops add; what each method and agent me
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import jax
 import numpy as np
@@ -16,16 +15,16 @@ from linear_environment import LINEAR, labelled_log, planner
 import actionless
 from actionless import cli
 from actionless.discretise import Discretiser
-from actionless.guidance.planning import PlanGuide
+from actionless.guidance.guided_sac import GuidedSacConfig
+from actionless.guidance.plans import PlanGuide
 from actionless.offline import learner as offline
 from actionless.offline.methods import METHODS
 from actionless.online import agent as online
-from actionless.online import presets as agents
-from actionless.online.guided_sac import GuidedSacConfig
+from actionless.online import agents
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.replay import Replay
 from actionless.training.batches import Preparation
 from actionless.training.heldout import possible_names
-from actionless.training.online_options import OnlineLoopOptions
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 VARIABLES = ("s0", "s1")
@@ -46,13 +45,13 @@ def keys_of_rows(path):
 
 def of_updates(create, spec, config, batch):
     """What an update measures, without making one."""
-    return set(jax.eval_shape(lambda: create(spec, config, KEY).update(batch, KEY)[1]))
+    return set(jax.eval_shape(lambda batch: create(spec, config, KEY).update(batch, KEY)[1], batch))
 
 
 def a_planners_guide():
     """A planner's guide that has seen something."""
     guide = PlanGuide.create(planner(), 1.0)
-    guide.reward(np.zeros(2), 0.0, np.ones(2), begins=True)
+    guide.reward(np.zeros(2), 0.0, np.ones(2), first=True)
     return guide
 
 
@@ -93,19 +92,19 @@ def test_pretraining(run):
 
 
 def test_training_and_the_summary(run, tmp_path):
-    loop = OnlineLoopOptions(log_every=20, evaluate_every=20, episodes=1)
     # The agent that compiles fastest.
-    brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8}
-    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, loop=loop, **brief)
+    brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8, "episodes": 1}
+    brief |= {"log_every": 20, "evaluate_every": 20}
+    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, **brief)
     rows = keys_of_rows(tmp_path / "run" / "metrics.jsonl")
     measured = {re.sub(f"/({'|'.join(VARIABLES)})$", "/NAME", key) for key in rows}
-    for agent in get_args(agents.AgentName):
+    for agent in agents.AGENTS:
         spec = online.Spec(2, 2, 3 if agent == "decqn" else None)
         batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
-        config = agents.preset(agent, agents.SCALES["smoke"])
+        config = agents.preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_guiding=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, PlanGuide.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured |= of_updates(agents.create_agent, spec, GuidedSacConfig(hidden=(8,)), batch)
     measured |= set(a_planners_guide().metrics())
     assert measured == documented("metrics.jsonl of train")
@@ -115,10 +114,10 @@ def test_training_and_the_summary(run, tmp_path):
 
 def test_finetuning_beside_training():
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_returns=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, LabelledLog.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured = set()
-    for agent in get_args(agents.LabelledName):
-        config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])
+    for agent in agents.LABELLED:
+        config = agents.labelled_preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     with_another_meaning = {"step", "loss", "actor_loss"}
     new = measured - documented("metrics.jsonl of train")

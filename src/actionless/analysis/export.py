@@ -42,7 +42,7 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     if not isinstance(policy, StatePolicy):
         raise ActionlessError(
             f"{policy.method} {policy.does}, but only policies that propose Δs can be exported: pre-train with a "
-            "method that gives a state policy; `actionless pretrain --help` says which do"
+            "method that gives a state policy (`actionless pretrain --help` says which do)"
         )
     model = onnx_model(policy)
     with disk_trouble(target, "free some space, or choose a writable folder"):

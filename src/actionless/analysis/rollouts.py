@@ -98,8 +98,8 @@ def evaluate_in_environment(
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
     if not isinstance(policy, StatePolicy | ActionPolicy):
         raise ActionlessError(
-            f"{policy.method} {policy.does}, but only policies that propose Δs from one state can be evaluated "
-            "here: pre-train with another method, or test it as a guide (`actionless train --agent sac --guide RUN`)"
+            f"{policy.method} {policy.does}, but only policies that propose Δs from one state can be evaluated here: "
+            "pre-train with another method, or test it as a guide (`actionless train --agent sac --guide RUN`)"
         )
     bins = _action_bins(environment, labelled)
     environments = [make(environment, bins=bins) for _ in range(episodes)]

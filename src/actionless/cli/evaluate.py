@@ -65,10 +65,10 @@ class Command:
         from actionless.offline.state_policy import ActionPolicy
 
         policy = None if self.env is None else load_policy(self.run_directory)
-        acts = isinstance(policy, ActionPolicy)
-        if acts and self.data is not None:
+        acts_by_itself = isinstance(policy, ActionPolicy)
+        if acts_by_itself and self.data is not None:
             raise ActionlessError(f"{self.run_directory}: {policy.method} proposes no Δs to compare: remove --data")
-        diagnosis = None if acts else diagnose_run(self.run_directory, self.data, self.read)
+        diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
         played = None if policy is None else self._played(policy)
         figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
         figures |= {} if played is None else played.to_dict()

@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import tyro
 
@@ -33,6 +34,7 @@ def flags_class(
     take a word (`--x true`), or are switches (`--x`, `--no-x`) where they belong to no alternative or `switches` names
     them.
     """
+    settings = [each for each in settings if _fits_in_words(each.type)]
     parts = dict.fromkeys(setting.part for setting in settings)
     groups = {part: [each for each in settings if each.part == part] for part in parts}
     fields: list[Any] = [_flag(setting, switches) for setting in groups.pop("", [])]
@@ -40,6 +42,13 @@ def flags_class(
         cls = _made(f"{part.capitalize()}Flags", [_flag(each, switches) for each in members], titles[part])
         fields.append((part, tyro.conf.OmitArgPrefixes[cls], dataclasses.field(default_factory=cls)))
     return _made("SettingFlags", fields, titles[""])
+
+
+def _fits_in_words(hint: Any) -> bool:
+    """Whether a command line can express it; a function, for one, can be given from Python alone."""
+    if get_origin(hint) in (Union, UnionType, tuple):
+        return all(part is ... or _fits_in_words(part) for part in get_args(hint))
+    return hint in (int, float, str, bool, NoneType) or get_origin(hint) is Literal
 
 
 def _made(name: str, fields: Sequence[Any], title: str) -> type[Flags]:
@@ -58,4 +67,6 @@ def _flag(setting: DeclaredSetting, switches: Collection[str]) -> tuple[str, Any
 
 def _shown(default: Any) -> str:
     """As it would be written on the command line."""
+    if default is None:
+        return str(AUTO)
     return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

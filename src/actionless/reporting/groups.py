@@ -84,9 +84,9 @@ def _settings(record: Record) -> dict[str, Any]:
     settings = _flat(record.manifest.config)
     for name in _NO_EFFECT_ON_RESULTS:
         settings.pop(name, None)
-    if isinstance(settings.get("guidance.policy"), str):
+    if isinstance(settings.get("guide"), str):
         # Each seed of an agent may use another seed of the guide.
-        settings["guidance.policy"] = re.sub(r"/seed-\d+(/policy)?$", "/seed-*", settings["guidance.policy"])
+        settings["guide"] = re.sub(r"/seed-\d+(/policy)?$", "/seed-*", settings["guide"])
     log = log_of(record)
     if log:
         settings["log.fingerprint"], settings["log.read"] = str(log.get("fingerprint"))[:16], log.get("read")
@@ -98,6 +98,9 @@ def _settings(record: Record) -> dict[str, Any]:
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in tree.items():
+        if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+            # Several of a kind of thing, such as guidance: each by the name of its kind.
+            value = {str(part.get("kind", number)): part for number, part in enumerate(value)}
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
 

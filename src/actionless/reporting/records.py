@@ -1,5 +1,6 @@
 """Read runs from disk, finished or not: their settings, and their metrics so far."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from actionless.errors import ActionlessError
+from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest, Result, read_manifest, read_result
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
@@ -83,6 +85,7 @@ def _read_record(path: Path) -> Record | None:
         return None
     names = dict.fromkeys(name for row in rows for name in row if name != "step")
     manifest = read_manifest(path)
+    manifest = dataclasses.replace(manifest, config=upgraded_config(manifest.verb, manifest.config))
     first = _from_log(manifest)
     metrics = {name: _curve(rows, name, first) for name in names}
     return Record(path, manifest, _read_result(path), rows[-1]["step"] - first, metrics)

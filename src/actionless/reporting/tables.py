@@ -38,7 +38,7 @@ def summary(section: Section) -> Table:
 
 
 def _train_summary(section: Section) -> Table:
-    guided = any(group.settings.get("guidance.policy") for group in section.groups)
+    guided = any(_is_guided(group.settings) for group in section.groups)
     from_log = any(group.from_log for group in section.groups)
     header = ["group", "seeds", "steps", "final return", "best of the mean", "average return (area)"]
     header += ["return from the log alone"] * from_log + ["steps to match the unguided agent's final return"] * guided
@@ -83,7 +83,7 @@ def steps_to_reach(curve: MeanCurve, level: float) -> int | None:
 
 def _steps_to_unguided_return(group: Group, section: Section) -> str:
     """Steps to reach the final return of the finished group with the same settings but no guide."""
-    if not group.settings.get("guidance.policy"):
+    if not _is_guided(group.settings):
         return _NONE
     alone = next((o for o in section.groups if not o.unfinished and o.settings == _unguided(group.settings)), None)
     ours, theirs = mean_curve(group.curves("eval/return")), mean_curve(alone.curves("eval/return")) if alone else None
@@ -93,10 +93,14 @@ def _steps_to_unguided_return(group: Group, section: Section) -> str:
     return f"not reached ({number(theirs.mean[-1])})" if step is None else f"{step:,} of {theirs.steps[-1]:,}"
 
 
+def _is_guided(settings: dict[str, Any]) -> bool:
+    return any(name.startswith("guidance.") for name in settings)
+
+
 def _unguided(settings: dict[str, Any]) -> dict[str, Any]:
-    of_guide = ("guidance.", "guide.", "log.", "learner.guide_weight")
-    kept = {name: value for name, value in settings.items() if not name.startswith(of_guide)}
-    return {**kept, "guidance": None}
+    """The settings of a run that differs in the guide alone."""
+    kept = {name: value for name, value in settings.items() if not name.startswith(("guidance.", "guide.", "log."))}
+    return {**kept, "guide": None, "guidance": []}
 
 
 def seeds_of(group: Group) -> str:

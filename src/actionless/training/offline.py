@@ -13,10 +13,10 @@ import jax
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Spec
+from actionless.old_runs import OFFLINE_NAMES
 from actionless.runs.engine import Advance, Loop
 from actionless.training.batches import Batches, Draw, HostBatches, Preparation, ResidentBatches, Split
 from actionless.training.heldout import HeldOut, possible_names
-from actionless.training.old_runs import OFFLINE_NAMES
 from actionless.training.pretrain_settings import PretrainSettings
 from actionless.updates import TrainState, means, reset_metrics, train_state, updated
 

@@ -10,6 +10,7 @@ from actionless.discretise import Spacing, check_bins
 from actionless.errors import ActionlessError, require_extra
 from actionless.offline.learner import LearnerConfig, LogFacts, OfflineLearner
 from actionless.offline.methods import DEFAULT_METHOD, METHODS, Method, method_named
+from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
@@ -23,7 +24,6 @@ from actionless.settings import (
     check_value,
     from_json,
 )
-from actionless.training.old_runs import upgraded_config
 
 DEFAULT_SCALE: ScaleName = "cpu"
 
