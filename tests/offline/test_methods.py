@@ -1,3 +1,6 @@
+import ast
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -91,3 +94,23 @@ def test_what_the_table_lacks_is_refused():
     small = METHODS["afdt"].__class__(**{**vars(METHODS["afdt"]), "sizes": {"smoke": METHODS["afdt"].size("smoke")}})
     with pytest.raises(ActionlessError, match=r"scale='cpu': choose 'smoke'"):
         small.config_at("cpu")
+
+
+LEARNERS = {"afdt", "imitation", "oso_decqn"}
+
+
+def imported(file):
+    """The last parts of the names of the modules that a file imports anywhere."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (node.module.split(".")[-1], *(alias.name for alias in node.names))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[-1] for alias in node.names)
+
+
+def test_no_learner_is_imported_outside_its_own_package():
+    sources = Path(__file__).parents[2] / "src" / "actionless"
+    folders = ("training", "cli", "analysis", "guidance", "reporting", "online", "runs")
+    files = [file for folder in folders for file in (sources / folder).rglob("*.py")]
+    assert len(files) > 50
+    assert [file.name for file in files if LEARNERS & set(imported(file))] == []

@@ -5,7 +5,7 @@ with the log, how well its probabilities and Q values are calibrated, whether si
 it proposes, and a verdict in words with its numbers.
 
 With `--env` the policy also acts in that environment. An inverse dynamics model, trained on the log with actions
-`--labelled`, finds the actions; a policy of bc-action needs none.
+`--labelled`, finds the actions; a policy that gives actions itself needs none.
 
 examples:
   actionless evaluate runs/hopper

@@ -92,7 +92,7 @@ _TRAIN = (
     Plan(
         "missed",
         "Distance to the plan",
-        "Distance between the state reached and the state planned by an afdt guide. It falls while the agent learns "
+        "Distance between the state reached and the state that a guide planned. It falls while the agent learns "
         "to follow the plan.",
         "standard deviations of the variables",
         (Plotted("guide/missed"),),
