@@ -52,7 +52,7 @@ class TestWholeWay:
 
     def test_is_not_overwritten_by_accident(self, shown):
         out, _, _ = shown
-        with pytest.raises(ActionlessError, match="out exists: --overwrite runs the demo in it anew"):
+        with pytest.raises(ActionlessError, match="out already exists: choose another --out"):
             demo(out, TINY)
 
 
