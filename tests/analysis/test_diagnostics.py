@@ -120,5 +120,5 @@ class TestOtherVariables:
 
     def test_in_another_order(self):
         log = dataclasses.replace(tiny_log(), state_names=("y", "x"))
-        with pytest.raises(ActionlessError, match="in another order"):
+        with pytest.raises(ActionlessError, match="other variables, or another order"):
             diagnose(UP_SAME, log)

@@ -1,4 +1,4 @@
-"""A log of another task that has as many variables."""
+"""Is a log of another environment with the same number of variables noticed?"""
 
 import logging
 
@@ -34,9 +34,9 @@ def test_what_the_log_has_come_near_to_is_familiar(log, first):
 @pytest.mark.parametrize(
     ("first", "said"),
     [
-        ([0.49, 2.0, 7.0], "height = 0.49, where the log has 1 to 2"),
-        ([1.5, 6.5, 7.0], "speed = 6.5, where the log has 0 to 4"),
-        ([0.0, 6.5, 7.0], "height = 0, where the log has 1 to 2"),  # the further of the two, in ranges
+        ([0.49, 2.0, 7.0], "height = 0.49, but its range in the log is 1 to 2"),
+        ([1.5, 6.5, 7.0], "speed = 6.5, but its range in the log is 0 to 4"),
+        ([0.0, 6.5, 7.0], "height = 0, but its range in the log is 1 to 2"),  # the further of the two, in ranges
     ],
 )
 def test_what_it_never_came_near_to_is_named(log, first, said, caplog):
@@ -44,5 +44,6 @@ def test_what_it_never_came_near_to_is_named(log, first, said, caplog):
     with caplog.at_level(logging.WARNING, "actionless"):
         warn_if_unfamiliar(log, np.array(first), "Cheetah-v5")
     assert caplog.messages == [
-        f"walker.npz: Cheetah-v5 begins with {said}: if it is a log of another task, give one of this"
+        f"walker.npz: this log may come from a different environment: Cheetah-v5 starts with {said}; "
+        "check that they belong together"
     ]

@@ -185,14 +185,14 @@ def test_a_changed_file_is_not_served_from_the_cache(tmp_path, monkeypatch):
         ({"rewards": np.ones((5, 2), np.float32)}, ["'rewards'", "(5, 2)"]),
         ({"next_observations": NEXT[:, :1]}, ["'next_observations'", "(5, 1)", "(5, 2)"]),
         ({"observations": STATES[:, 0]}, ["'observations'", "(5,)"]),
-        ({"rewards": np.array([b"a"] * 5)}, ["'rewards'", "not numbers"]),
+        ({"rewards": np.array([b"a"] * 5)}, ["'rewards'", "not numeric"]),
         ({"rewards": np.array([1, np.nan, 2, np.inf, 3], np.float32)}, ["'rewards' at row 1", "nan", "2 such values"]),
         (
             {"observations": np.where(STATES == 12, np.inf, STATES)},
             ["'observations' at row 2", "column 1", "inf; fill in"],
         ),
-        ({"observations": h5py.Empty("f4")}, ["'observations' holds nothing"]),
-        ({"rewards": h5py.Empty("f4")}, ["'rewards' holds nothing"]),
+        ({"observations": h5py.Empty("f4")}, ["'observations' is empty"]),
+        ({"rewards": h5py.Empty("f4")}, ["'rewards' is empty"]),
         ({"terminals": np.array([0, 2, 1, 0, 0])}, ["'terminals' at row 1", "is 2;", "true or false, or 1 or 0"]),
         ({"terminals": np.array([0, 0, np.nan, 0, 0])}, ["'terminals' at row 2 (counting from 0) is nan;"]),
         ({"timeouts": np.array([0, 0, 0, 0, 0.5])}, ["'timeouts' at row 4 (counting from 0) is 0.5;"]),
@@ -274,7 +274,7 @@ def test_npz_of_something_else_than_arrays(tmp_path):
     path = tmp_path / "log.npz"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("states", "1,2\n3,4\n")
-    assert error_of(path) == f"{path}: 'states' is no NumPy array; write the file with numpy.savez"
+    assert error_of(path) == f"{path}: 'states' is not a NumPy array; write the file with numpy.savez"
 
 
 def test_truncated_npz(tmp_path):

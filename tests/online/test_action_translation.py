@@ -13,7 +13,7 @@ from actionless.online.action_translation import (
     translation_to_json,
 )
 
-# The translation, three normalised actions, and what the task takes, worked by hand.
+# The translation, three normalised actions, and the environment's actions, computed by hand.
 CASES = {
     "limits": (
         Limits(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32)),
@@ -51,11 +51,11 @@ def test_limits_are_stored_to_the_last_bit():
 
 
 class TestBack:
-    def test_are_scaled_from_the_tasks_limits(self):
+    def test_are_scaled_from_the_limits(self):
         actions = np.array([[-2.0, 1.0], [0.0, 0.5], [1.0, 0.25]])
         np.testing.assert_allclose(normalised_actions(CASES["limits"][0], actions), [[-1, 1], [0, 0], [0.5, -0.5]])
 
-    def test_beyond_the_limits_are_what_the_task_makes_of_them(self):
+    def test_beyond_the_limits_are_clipped_as_the_environment_does(self):
         np.testing.assert_array_equal(normalised_actions(CASES["limits"][0], np.array([[-3.0, 9.0]])), [[-1, 1]])
 
     def test_in_a_dimension_without_room(self):

@@ -146,7 +146,7 @@ def set_format(path, version):
 def test_newer_format_is_refused_by_its_version(checkpoints):
     save(checkpoints, 1, 2)
     set_format(checkpoints.paths()[1], 99)
-    message = r"step-000000000002: a checkpoint of format 99, and this version of actionless knows 1; go on with"
+    message = r"step-000000000002: a checkpoint of format 99, but this version of actionless reads 1; resume with"
     with pytest.raises(ActionlessError, match=message):
         checkpoints.newest(like=state(0))
     assert steps(checkpoints) == [1, 2]
@@ -165,7 +165,7 @@ def test_format_that_never_existed_is_damage(checkpoints, caplog, version):
     save(checkpoints, 1, 2)
     set_format(checkpoints.paths()[1], version)
     assert checkpoints.newest(like=state(0)).step == 1
-    assert f"manifest.json: no format {version!r} exists" in caplog.text
+    assert f"manifest.json: unknown format {version!r}" in caplog.text
 
 
 @pytest.mark.parametrize("part", ["arrays.safetensors", "state.json", "manifest.json"])

@@ -35,7 +35,7 @@ def test_existing_out_is_refused_and_untouched(tmp_path):
     (tmp_path / "run" / "thesis.txt").write_text("years of work")
     with pytest.raises(ActionlessError, match=r"run exists: `actionless resume .*run` .* --overwrite"):
         new_run(tmp_path / "run")
-    with pytest.raises(ActionlessError, match=r"is no run directory, so --overwrite leaves it alone"):
+    with pytest.raises(ActionlessError, match=r"is not a run directory: --overwrite does not replace it"):
         new_run(tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "thesis.txt").read_text() == "years of work"
 
@@ -154,9 +154,9 @@ def test_another_simulator_is_named_when_a_run_with_an_environment_is_opened(tmp
     Run.open(tmp_path / "run").close()
     now = importlib.metadata.version
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path / 'run'} was made with numpy 1.0.0, now {now('numpy')}: expect the last bits to differ",
+        f"{tmp_path / 'run'} was made with numpy 1.0.0, now {now('numpy')}: the last bits may differ",
         f"{tmp_path / 'run'} was made with gymnasium 1.0.0, now {now('gymnasium')}; mujoco 2.0.0, now {now('mujoco')}: "
-        "expect other episodes from the same seed",
+        "the same seed may give different episodes",
     ]
 
 

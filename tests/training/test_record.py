@@ -266,7 +266,7 @@ def test_a_run_without_snapshots(tmp_path):
 def test_a_file_that_exists_is_replaced_only_when_told_to(tmp_path, monkeypatch):
     out = tmp_path / "random.hdf5"
     record(TASK, out, level="random", steps=20)
-    with pytest.raises(ActionlessError, match="exists already; choose another name, or replace it with --overwrite"):
+    with pytest.raises(ActionlessError, match="already exists; choose another name, or replace it with --overwrite"):
         record(TASK, out, level="random", steps=30)
     assert len(actionless.read(out)) == 20
     with monkeypatch.context() as patched:
@@ -286,7 +286,7 @@ def test_command_line(folder, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{out}: 60 transitions in ")
     assert cli.run(["inspect", str(out)]) == 0
     assert cli.run(arguments) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert cli.run(["record", TASK, "--level=good", "--steps=60", "--out=x.hdf5"]) == 2
     assert "good" in capsys.readouterr().err
 
@@ -294,7 +294,7 @@ def test_command_line(folder, tmp_path, capsys):
 def test_metadata_of_other_files(tmp_path):
     with h5py.File(tmp_path / "other.hdf5", "w") as file:
         file["observations"] = np.zeros((2, 1))
-    with pytest.raises(ActionlessError, match="says nothing of how it was made"):
+    with pytest.raises(ActionlessError, match="does not say how it was made"):
         read_metadata(tmp_path / "other.hdf5")
     (tmp_path / "text.hdf5").write_text("no")
     with pytest.raises(ActionlessError, match="cannot be read as HDF5"):

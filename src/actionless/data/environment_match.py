@@ -1,4 +1,4 @@
-"""Whether a log looks like one of the task: two tasks may have as many variables, and nothing else alike."""
+"""Does a log fit an environment? Two environments may have the same number of state variables by chance."""
 
 import logging
 
@@ -7,15 +7,20 @@ from jaxtyping import Real
 
 from actionless.data.log import Log, blocks
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 _MARGIN = 0.5
-"""Of a variable's range in the log: first states of Walker2d and HalfCheetah are 0.7 and 1.2 ranges outside of each
-other's logs, those of a log's own task are inside."""
+"""Allowed distance outside a variable's range in the log, as a share of that range.
+
+First states of Walker2d lie 0.7 ranges outside HalfCheetah's log, and the reverse 1.2; first states of a log's own
+environment lie inside."""
 
 
 def unfamiliar(log: Log, first: Real[np.ndarray, " dim"]) -> str | None:
-    """What of a task's first state lies far outside of all that the log has seen; constants of the log do not count."""
+    """Describe the variable of an environment's first state that lies far outside its range in the log; else None.
+
+    Variables that are constant in the log are ignored.
+    """
     least, most = (np.full(log.state_dim, value) for value in (np.inf, -np.inf))
     for block in blocks(len(log), log.states.itemsize * log.state_dim):
         rows = np.asarray(log.states[block])
@@ -25,12 +30,18 @@ def unfamiliar(log: Log, first: Real[np.ndarray, " dim"]) -> str | None:
     worst = int(outside.argmax())
     if outside[worst] <= _MARGIN:
         return None
-    return f"{log.state_names[worst]} = {first[worst]:.3g}, where the log has {least[worst]:.3g} to {most[worst]:.3g}"
+    return (
+        f"{log.state_names[worst]} = {first[worst]:.3g}, but its range in the log is "
+        f"{least[worst]:.3g} to {most[worst]:.3g}"
+    )
 
 
-def warn_if_unfamiliar(log: Log, first: Real[np.ndarray, " dim"], task: str) -> None:
-    """A doubt and no more: a log may leave out how its episodes begin."""
-    if (strange := unfamiliar(log, first)) is not None:
-        _log.warning(
-            "%s: %s begins with %s: if it is a log of another task, give one of this", log.source.path, task, strange
+def warn_if_unfamiliar(log: Log, first: Real[np.ndarray, " dim"], environment: str) -> None:
+    """Warn if a log looks like one of another environment. No error: a log may lack the start of its episodes."""
+    if (difference := unfamiliar(log, first)) is not None:
+        logger.warning(
+            "%s: this log may come from a different environment: %s starts with %s; check that they belong together",
+            log.source.path,
+            environment,
+            difference,
         )

@@ -1,4 +1,4 @@
-"""Reader of the factorised DMC data sets: pickled lists of transitions, opened without trusting them."""
+"""Reader of the factorised DMC data sets: pickled lists of transitions, unpickled without running any code in them."""
 
 import dataclasses
 import gc
@@ -31,9 +31,9 @@ FORMAT = "factorised DMC pickle"
 def read_factorised(path: Path, options: ReadOptions, store: Store) -> Log:
     """Read a pickled list of (state, sub-action indices, reward, next_state, done).
 
-    Tasks of dm_control never terminate: `done` marks the time limit, so it becomes an episode end and
-    the log has no terminals. A pickle can only be opened whole, so it must fit in memory once, actions
-    included; those are left out of the log unless they are asked for.
+    Environments of dm_control never terminate: `done` marks the time limit, so it becomes an episode end and
+    the log has no terminals. A pickle can only be read whole, so all of it, actions included, must fit in
+    memory. The log itself holds actions only if `options` asks for them.
     """
     transitions = _load(path)
     _check_tuples(path, transitions)
@@ -67,11 +67,11 @@ def read_factorised(path: Path, options: ReadOptions, store: Store) -> Log:
 
 
 class _RefusedError(Exception):
-    """The pickle holds something else than numbers."""
+    """The pickle contains something other than numbers."""
 
 
 class _Array:
-    """What a pickle says about an array. NumPy sees it only after `is_sound` has looked at it."""
+    """A pickle's description of an array. It becomes a NumPy array only after `is_sound` has checked it."""
 
     __slots__ = ("by_columns", "dtype", "raw", "shape")
 
@@ -96,7 +96,7 @@ class _Array:
 
 
 class _Dtype:
-    """A pickled dtype: one of NumPy's plain numeric ones, in either byte order."""
+    """A pickled dtype: one of NumPy's plain numeric types, in either byte order."""
 
     __slots__ = ("numpy",)
 
@@ -110,7 +110,7 @@ class _Dtype:
         self.numpy = self.numpy.newbyteorder(byte_order)
 
 
-# What the pickle may call. Each is an object without attributes, so that a pickle cannot change it.
+# The only callables a pickle may use. They have no attributes, so a pickle cannot modify them.
 class _MakeDtype:
     __slots__ = ()
 
@@ -146,7 +146,7 @@ class _MakeScalar:
 
 
 class _EncodeLatin1:
-    """Protocol 2 has no bytes: it writes them as text to be encoded."""
+    """Pickle protocol 2 has no bytes type: it stores bytes as text, to be encoded again."""
 
     __slots__ = ()
 
@@ -158,7 +158,7 @@ class _EncodeLatin1:
 
 _ADMITTED = {
     ("numpy", "dtype"): _MakeDtype(),
-    # Only handed to _reconstruct as the class to build, which is always the same here.
+    # Only passed to _reconstruct as the class to build, which is always the same here.
     ("numpy", "ndarray"): None,
     ("_codecs", "encode"): _EncodeLatin1(),
     **{
@@ -174,11 +174,11 @@ _ADMITTED = {
 
 
 class _NumbersOnly(pickle.Unpickler):
-    """Opens pickles of plain values and numeric arrays; nothing in the file is imported or called."""
+    """Unpickles plain values and numeric arrays; never imports or calls anything the file names."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) not in _ADMITTED:
-            # As a literal: the name is whatever the file says, line breaks and escapes included.
+            # `!r`, because the file may name anything, including line breaks and escape codes.
             raise _RefusedError(f"it asks for {f'{module_name}.{global_name}'!r:.100}")
         return _ADMITTED[module_name, global_name]
 
@@ -191,14 +191,14 @@ def _load(path: Path) -> Any:
         raise ActionlessError(f"{path}: cannot be read ({error.strerror})") from error
     except MemoryError as error:
         raise ActionlessError(
-            f"{path}: does not fit in memory, and a pickle can only be opened whole; "
+            f"{path}: does not fit in memory, and a pickle can only be read whole; "
             "convert it to npz on a larger machine"
         ) from error
     except _RefusedError as error:
         raise ActionlessError(
-            f"{path}: refused to unpickle: {error}; only plain numbers and NumPy arrays of numbers are opened"
+            f"{path}: refused to unpickle: {error}; only plain numbers and NumPy arrays of numbers are allowed"
         ) from error
-    # A damaged pickle can make the unpickler raise anything.
+    # On a damaged pickle, the unpickler can raise any exception.
     except Exception as error:
         raise ActionlessError(
             f"{path}: a damaged or truncated pickle ({first_line(error)}); copy or download it again"
@@ -207,7 +207,7 @@ def _load(path: Path) -> Any:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Without the garbage collector, which would walk the growing list again and again: twice as fast."""
+    """Turn off garbage collection, which would scan the growing list again and again: twice as fast."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -232,7 +232,7 @@ def _check_tuples(path: Path, transitions: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Column:
-    """One array field of all transitions, all of one shape and type."""
+    """One array field of all transitions, with the same shape and type in each."""
 
     field: str
     shape: tuple[int, ...]
@@ -265,7 +265,7 @@ class _Column:
 
 
 def _numbers(path: Path, transitions: list[Any], field: str) -> np.ndarray:
-    """One number per transition, however it was stored: Python's, NumPy's, or an array of one."""
+    """One number per transition, stored as a Python number, a NumPy number, or an array of size 1."""
     values = [transition[FIELDS.index(field)] for transition in transitions]
     for index, value in enumerate(values):
         if isinstance(value, _Array) and value.is_sound() and math.prod(value.shape) == 1:

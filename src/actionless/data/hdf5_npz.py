@@ -1,4 +1,4 @@
-"""Readers of files that hold one array per key: D4RL's HDF5 layouts (v0 to v2) and NumPy's npz."""
+"""Readers of files with one array per key: D4RL's HDF5 layouts (v0 to v2) and NumPy's npz."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from actionless.data.row_pairs import RowPairs
 from actionless.data.store import LogArrays, Store
 from actionless.errors import ActionlessError, first_line
 
-# Ours first, then D4RL's, then Minari's words.
+# Accepted keys of each array: our own first, then D4RL's, then Minari's.
 KEYS = {
     "states": ("states", "observations"),
     "next_states": ("next_states", "next_observations"),
@@ -34,15 +34,15 @@ KEYS = {
     "state_names": ("state_names",),
 }
 
-# Time limits of the tasks whose first D4RL files did not store where the limit was reached.
+# Time limits of the environments whose first D4RL files did not store where the limit was reached.
 TIME_LIMITS = {"hopper": 1000, "halfcheetah": 1000, "walker2d": 1000, "ant": 1000}
 
 
 def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
     """Read a D4RL file.
 
-    Next states come from `next_observations`. Where the file has none they are the following rows, and
-    the last step of each episode is dropped: what follows it belongs to another episode.
+    Next states come from `next_observations`. If the file has none, the next state is the state of the next
+    row, and the last step of each episode is dropped, because the next row belongs to another episode.
     """
     try:
         file = h5py.File(path, "r")
@@ -50,9 +50,9 @@ def read_hdf5(path: Path, options: ReadOptions, store: Store) -> Log:
         raise _damaged(path, error) from error
     with file:
         try:
-            # A name that is not UTF-8 comes as bytes.
+            # h5py gives names that are not UTF-8 as bytes.
             arrays = {str(key): item for key, item in file.items() if isinstance(item, h5py.Dataset)}
-        # HDF5's own complaints about a damaged index come as whatever h5py makes of them.
+        # On a damaged index, h5py can raise any exception.
         except Exception as error:
             raise _damaged(path, error) from error
         try:
@@ -68,36 +68,36 @@ def _damaged(path: Path, error: Exception) -> ActionlessError:
 
 
 def read_npz(path: Path, options: ReadOptions, store: Store) -> Log:
-    """Read an npz file with the keys of `actionless convert`, or with D4RL's."""
+    """Read an npz file with the keys that `actionless convert` writes, or with D4RL's keys."""
     arrays = npz_arrays(path, [role for role in KEYS if role != "actions" or options.with_actions])
     return _read(path, "npz", arrays, options, store)
 
 
 def npz_arrays(path: Path, roles: Sequence[str]) -> dict[str, Any]:
-    """The arrays of an npz file that have a key of these roles; for any other key None, since it is not read."""
+    """Read the arrays whose key has one of these roles; other keys map to None and are not read."""
     wanted = {key for role in roles for key in KEYS[role]}
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] if key in wanted else None for key in file.files}
     except MemoryError as error:
         raise ActionlessError(
-            f"{path}: does not fit in memory ({first_line(error)}), and an npz file can only be opened whole; "
+            f"{path}: does not fit in memory ({first_line(error)}), and an npz file can only be read whole; "
             "convert it to Parquet on a larger machine"
         ) from error
-    # NumPy, zip and the decompressors raise a dozen types between them on damaged bytes.
+    # On damaged bytes, NumPy, zip and the decompressors raise about a dozen types of exception.
     except Exception as error:
         if "allow_pickle" in str(error):
             raise ActionlessError(
-                f"{path}: holds Python objects, which are not read for safety; "
+                f"{path}: contains Python objects, which are not read for safety reasons; "
                 "save plain numeric arrays with numpy.savez"
             ) from error
         raise ActionlessError(
             f"{path}: a damaged or truncated npz file ({first_line(error)}); write it again"
         ) from error
     for key, array in arrays.items():
-        # What is no array NumPy hands over as bytes.
+        # NumPy returns an entry that is not an array as bytes.
         if isinstance(array, bytes):
-            raise ActionlessError(f"{path}: '{key}' is no NumPy array; write the file with numpy.savez")
+            raise ActionlessError(f"{path}: '{key}' is not a NumPy array; write the file with numpy.savez")
     return arrays
 
 
@@ -125,18 +125,18 @@ def _read(path: Path, form: str, arrays: Mapping[str, Any], options: ReadOptions
 def _check_shapes(path: Path, found: Mapping[str, Any], names: Mapping[str, str | None]) -> None:
     for role, array in found.items():
         if array.shape is None:
-            raise ActionlessError(f"{path}: '{names[role]}' holds nothing (an empty HDF5 data set)")
+            raise ActionlessError(f"{path}: '{names[role]}' is empty (an HDF5 data set without a shape)")
     states = found["states"]
     if len(states.shape) != 2 or 0 in states.shape:
         raise ActionlessError(
-            f"{path}: '{names['states']}' has shape {states.shape}; needed is (steps, state variables), not empty"
+            f"{path}: '{names['states']}' has shape {states.shape}; it must be (steps, state variables) and not empty"
         )
     for role, array in found.items():
         key = names[role]
         if role == "state_names":
             continue
         if array.dtype.kind not in "fiub":
-            raise ActionlessError(f"{path}: '{key}' holds {array.dtype}, not numbers")
+            raise ActionlessError(f"{path}: '{key}' has type {array.dtype}, which is not numeric")
         if len(array.shape) == 0 or len(array) != len(states):
             raise ActionlessError(
                 f"{path}: '{key}' has shape {array.shape} but '{names['states']}' has {len(states):,} rows; "
@@ -150,7 +150,7 @@ def _check_shapes(path: Path, found: Mapping[str, Any], names: Mapping[str, str 
     for role in ("rewards", "terminals", "ends"):
         if role in found and found[role].size != len(states):
             raise ActionlessError(
-                f"{path}: '{names[role]}' has shape {found[role].shape}; needed is one value per step"
+                f"{path}: '{names[role]}' has shape {found[role].shape}; it must have one value per step"
             )
 
 
@@ -208,8 +208,8 @@ def _from_rows(
             check.finish()
             pairs.place_leaving(target, slice(None), rows)
     warning = (
-        f"no '{KEYS['next_states'][1]}' in the file: next states are the following rows, and the last step of "
-        f"each of the {int(last.sum()):,} episodes was dropped; a terminal flag there moved to the step before"
+        f"no '{KEYS['next_states'][1]}' in the file: the next state is the state of the next row, and the last step "
+        f"of each of the {int(last.sum()):,} episodes was dropped; a terminal flag there moved to the step before"
     )
     return arrays, (warning,)
 
@@ -239,17 +239,17 @@ def _finite_check(path: Path, key: str | None) -> FiniteCheck:
 def _time_limit(path: Path, options: ReadOptions) -> int:
     if options.episode_length is not None:
         return options.episode_length
-    task = re.match(r"[a-z]+(2d)?", path.stem.lower())
-    if task and task[0] in TIME_LIMITS:
-        return TIME_LIMITS[task[0]]
+    environment = re.match(r"[a-z]+(2d)?", path.stem.lower())
+    if environment and environment[0] in TIME_LIMITS:
+        return TIME_LIMITS[environment[0]]
     raise ActionlessError(
         f"{path}: neither 'timeouts' nor 'next_observations' in the file, so episode ends are unknown; "
-        "give the task's time limit with --episode-length"
+        "give the environment's time limit with --episode-length"
     )
 
 
 def _ends_by_time_limit(terminal: np.ndarray, limit: int) -> np.ndarray:
-    """Episode ends where the only mark is the terminal flag: count steps since the last end."""
+    """Find episode ends in files with terminal flags only: an episode also ends `limit` steps after its start."""
     last = terminal.copy()
     starts = np.concatenate([[0], np.flatnonzero(terminal) + 1])
     stops = np.append(starts[1:], len(terminal))

@@ -1,11 +1,11 @@
-"""How many threads JAX computes with on a CPU: it decides the last bits of a matrix product."""
+"""Number of threads with which JAX computes on a CPU: the last bits of a matrix product depend on it."""
 
 import os
 
 from actionless.errors import ActionlessError
 
 _VARIABLES = ("PJRT_NPROC", "NPROC")
-"""What XLA asks for the size of its thread pool, in this order, before it counts cores."""
+"""XLA reads the size of its thread pool from these, in this order, before it counts cores."""
 
 
 def threads_here() -> int:
@@ -21,10 +21,10 @@ def threads_here() -> int:
 
 
 def thread_variables(count: int) -> dict[str, str]:
-    """Environment variables with which a process computes on so many threads, whatever else its environment says."""
+    """Environment variables that make a process compute with `count` threads."""
     return dict.fromkeys(_VARIABLES, str(count))
 
 
 def use_threads(count: int) -> None:
-    """Have this process and its children use so many; JAX must not have computed anything yet."""
+    """Make this process and its children compute with `count` threads; call it before JAX computes anything."""
     os.environ.update(thread_variables(count))

@@ -29,6 +29,7 @@ from actionless.online.replay import Replay
 from actionless.randomness import generator
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
+from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
 from actionless.training import evaluation
 from actionless.training.online import explore, random_action
@@ -40,7 +41,6 @@ from actionless.training.online_options import (
     resolve_training,
 )
 from actionless.training.options import at_least_one
-from actionless.training.seeds import has_several_seeds
 from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train_with
 
 Level = Literal["random", "medium", "expert", "replay"]

@@ -1,4 +1,4 @@
-"""What Polars does not say about a CSV: its separator, its ragged lines, and the line of a bad cell."""
+"""CSV details that Polars does not report: the separator, lines with too many cells, and the line of a bad cell."""
 
 import csv
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from actionless.errors import ActionlessError, first_line
 
-# R writes NA, databases write NULL or null; an empty cell is missing anyway.
+# R writes NA, databases write NULL or null. An empty cell always counts as missing.
 MISSING = ("NA", "N/A", "NULL", "null")
 _CHUNK_BYTES = 16 * 2**20
 _QUOTED = re.compile(r'"[^"]*"')
@@ -17,24 +17,24 @@ _BAD_CELL = re.compile(r"could not parse `(.*?)` as dtype `(.*?)` at column '(.*
 
 
 class NotWholeError(ActionlessError):
-    """A cell that was read as a whole number is none; it may still be a fraction."""
+    """A cell was read as a whole number but is not one; it may still be a fraction."""
 
 
 def separator_of(path: Path) -> str:
-    """The separator that stands most often in the first line, outside quotes; a comma where there is none."""
+    """The most frequent separator in the first line, outside quotes; a comma if there is none."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = next((line for line in file if line.strip()), "")
     return max(",\t;|", key=_QUOTED.sub("", header).count)
 
 
 def records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line it begins on, counted from 1; the first is the header."""
+    """Each record with the number of its first line, counted from 1. The first record is the header."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         csv.field_size_limit(sys.maxsize)
         reader = csv.reader(file, delimiter=separator)
         line, header_seen = 1, False
         for record in reader:
-            # A blank line above the header is skipped; below it, it is a row without values.
+            # A blank line above the header is skipped; below the header, it is a row without values.
             header_seen |= bool(record)
             if header_seen:
                 yield line, record
@@ -42,7 +42,7 @@ def records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def line_of(path: Path, separator: str, row: int) -> int:
-    """The line on which a row below the header begins; a quoted cell may span several."""
+    """The number of the first line of a row below the header. A quoted cell may span several lines."""
     with path.open("rb") as file:
         quoted = any(b'"' in chunk for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
     lines = records(path, separator)
@@ -53,7 +53,7 @@ def line_of(path: Path, separator: str, row: int) -> int:
 
 
 def require_utf8(path: Path) -> None:
-    """Refuse text in another encoding, with its first line that shows it."""
+    """Refuse text in another encoding, and name the first line that is not UTF-8."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -63,17 +63,17 @@ def require_utf8(path: Path) -> None:
 
 
 def require_distinct_names(path: Path, separator: str) -> None:
-    """Polars would rename the second of two columns, and nobody would know which one was read."""
+    """Refuse two columns of the same name: Polars would silently rename the second."""
     _, header = next(records(path, separator), (0, []))
     if not any(name.strip() for name in header):
-        raise ActionlessError(f"{path}: no column names; put a line that names the columns above the rows")
+        raise ActionlessError(f"{path}: no column names; add a first line with the names of the columns")
     for name, times in Counter(header).items():
         if name and times > 1:
             raise ActionlessError(f"{path}: {times} columns are named '{name}' in the header; rename all but one")
 
 
 def require_no_long_lines(path: Path, separator: str, fields: int) -> None:
-    """Polars drops what a line has beyond the header, but then the cells stand in the wrong columns."""
+    """Refuse a line with more cells than the header: Polars drops the extra ones, but the others may be shifted."""
     if not _lines_may_be_long(path, separator, fields):
         return
     for line, record in records(path, separator):
@@ -85,7 +85,7 @@ def require_no_long_lines(path: Path, separator: str, fields: int) -> None:
 
 
 def _lines_may_be_long(path: Path, separator: str, fields: int) -> bool:
-    """Whether any line holds more separators than the header, quoted ones included: quick, and often enough."""
+    """Fast test: does any line have more separators than the header? Counts quoted ones too, so it may be wrong."""
     wanted = separator.encode()
     others = bytes(set(range(256)) - {ord("\n"), *wanted})
     carried = b""
@@ -99,14 +99,14 @@ def _lines_may_be_long(path: Path, separator: str, fields: int) -> bool:
 
 
 def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
-    """A parser's complaint, with the line where it can be found."""
-    said = str(error)
-    if "utf-8" in said.lower():
+    """Turn an error of the CSV parser into one that names the line."""
+    message = str(error)
+    if "utf-8" in message.lower():
         require_utf8(path)
-    if "not properly escaped" in said:
+    if "not properly escaped" in message:
         [(line, _)] = deque(records(path, separator), maxlen=1)
         return ActionlessError(f"{path}: a quoted cell that begins on line {line} is never closed; close the quote")
-    if (found := _BAD_CELL.search(said)) is not None:
+    if (found := _BAD_CELL.search(message)) is not None:
         text, dtype, column = found.groups()
         if dtype == "i64":
             return NotWholeError(f"{path}: column '{column}': '{text}' is not a whole number")
@@ -114,7 +114,7 @@ def problem(path: Path, separator: str, error: Exception) -> ActionlessError:
         if line is not None:
             return ActionlessError(
                 f"{path}: line {line}, column '{column}': '{text}' is not {_wanted(dtype)}; "
-                "mend the cell, or leave it empty where a value may be missing"
+                "correct the cell, or leave it empty if a value may be missing"
             )
     return ActionlessError(f"{path}: cannot be read as CSV ({first_line(error)})")
 

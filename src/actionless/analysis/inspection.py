@@ -1,4 +1,4 @@
-"""What is in a log: sizes, returns, scales, how often each variable moves, and what to mind."""
+"""Summary of a log: sizes, returns, scale of each variable, how often it moves, and warnings."""
 
 import dataclasses
 import hashlib
@@ -19,7 +19,7 @@ DEFAULT_EPSILON = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Dimension:
-    """One state variable. `down`, `same` and `up` are shares of the transitions; they add up to 1."""
+    """One state variable. `down`, `same` and `up` are shares of the transitions and add up to 1."""
 
     name: str
     min: float
@@ -35,7 +35,7 @@ class Dimension:
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """All that `actionless inspect` says; `to_dict` has the keys of its JSON."""
+    """The result of `actionless inspect`; `to_dict` has the keys of its JSON output."""
 
     name: str
     path: str
@@ -57,12 +57,12 @@ class Inspection:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dictionaries, numbers and strings; None for a figure too large for a float."""
+        """Lists, dictionaries, numbers and strings only; None for a number that is not finite."""
         return plain(dataclasses.asdict(self))
 
 
 def plain(value: Any) -> Any:
-    """As JSON takes it: lists for tuples, and None for what is no number there."""
+    """Convert to what JSON can hold: lists instead of tuples, None instead of NaN and infinity."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Columns:
-    """Per-dimension figures of one pass over the states."""
+    """Statistics of each dimension, from one pass over the states."""
 
     min: Float[np.ndarray, "dim"]
     max: Float[np.ndarray, "dim"]
@@ -84,7 +84,7 @@ class _Columns:
 
 @np.errstate(over="ignore", invalid="ignore")
 def inspect(log: Log, *, epsilon: float = DEFAULT_EPSILON) -> Inspection:
-    """Look at a whole log, block by block."""
+    """Summarise a log, block by block."""
     normaliser = Normaliser.fit(log.states, offset=0.0)
     columns = _columns(log, epsilon)
     std = np.where(columns.min == columns.max, 0.0, normaliser.scale)
@@ -130,14 +130,14 @@ def inspect(log: Log, *, epsilon: float = DEFAULT_EPSILON) -> Inspection:
 def suggest_epsilon(
     dtype: np.dtype, low: Float[np.ndarray, "dim"], high: Float[np.ndarray, "dim"], std: Float[np.ndarray, "dim"]
 ) -> float:
-    """The paper's 1e-4, or the power of ten above the rounding noise of the data where that is larger.
+    """The paper's 1e-4, or the next power of ten above the rounding error of the data if that is larger.
 
-    A change smaller than a few units in the last place of the stored numbers is rounding, not movement.
+    A change of a few units in the last place of the stored numbers is a rounding error, not a movement.
     """
-    alive = std > 0
-    if not alive.any():
+    varying = std > 0
+    if not varying.any():
         return DEFAULT_EPSILON
-    noise = 4 * np.finfo(dtype).eps * np.maximum(np.abs(low), np.abs(high))[alive] / (std[alive] + 1e-3)
+    noise = 4 * np.finfo(dtype).eps * np.maximum(np.abs(low), np.abs(high))[varying] / (std[varying] + 1e-3)
     return max(DEFAULT_EPSILON, 10.0 ** math.ceil(math.log10(max(noise.max(), 1e-300))))
 
 
@@ -173,7 +173,7 @@ def _summary(values: np.ndarray) -> dict[str, float]:
 
 
 def _spread(values: np.ndarray) -> dict[str, float]:
-    """Mean, standard deviation and range, in blocks: the rewards of a mapped log may be large themselves."""
+    """Mean, standard deviation and range, computed in blocks: even the rewards alone may be large."""
     mean = float(values.mean(dtype=np.float64))
     squares = sum(
         float(np.square(np.asarray(values[block], np.float64) - mean).sum()) for block in blocks(len(values), 8)
@@ -185,23 +185,25 @@ def _spread(values: np.ndarray) -> dict[str, float]:
 def _warnings(log: Log, dimensions: tuple[Dimension, ...], epsilon: float, suggested: float) -> list[str]:
     warnings = []
     if constant := [d.name for d in dimensions if d.constant]:
-        warnings.append(f"constant, so there is no change to learn: {', '.join(constant)}; leave it out")
+        warnings.append(f"constant, so there is no change to learn: {', '.join(constant)}; leave out")
     for d in dimensions:
         if d.duplicate_of:
-            warnings.append(f"{d.name} repeats {d.duplicate_of} in every state; leave one of them out")
+            warnings.append(f"{d.name} equals {d.duplicate_of} in every state; leave out one of them")
     if fixed := [d.name for d in dimensions if not d.constant and d.same == 1]:
-        warnings.append(f"never moves by more than ε = {epsilon:g} within an episode: {', '.join(fixed)}; only context")
+        warnings.append(
+            f"never changes by more than ε = {epsilon:g} within an episode: {', '.join(fixed)}; useful as context only"
+        )
     if still := [d.name for d in dimensions if 0.99 < d.same < 1]:
-        warnings.append(f"hardly ever moves by more than ε = {epsilon:g}: {', '.join(still)}; a smaller ε may help")
+        warnings.append(f"rarely changes by more than ε = {epsilon:g}: {', '.join(still)}; a smaller ε may help")
     if small := [d.name for d in dimensions if 0 < d.std < 1e-2]:
         warnings.append(
-            f"spread below 0.01, where the offset of 0.001 in the normaliser weighs: {', '.join(small)}; "
+            f"standard deviation below 0.01, so the normaliser's offset of 0.001 matters: {', '.join(small)}; "
             "use a smaller unit"
         )
     if suggested > epsilon:
-        warnings.append(f"rounding of the stored numbers exceeds ε = {epsilon:g}; use --epsilon {suggested:g}")
+        warnings.append(f"rounding error of the stored numbers exceeds ε = {epsilon:g}; use --epsilon {suggested:g}")
     if log.rewards.min() == log.rewards.max():
-        warnings.append(f"every reward is {float(log.rewards[0]):g}: nothing tells good episodes from bad ones")
+        warnings.append(f"every reward is {float(log.rewards[0]):g}: good and bad episodes cannot be told apart")
     if len(log.episode_stops) == 1:
-        warnings.append("a single episode: nothing can be held out to check a policy on")
+        warnings.append("only one episode: none can be held out to test a policy")
     return warnings

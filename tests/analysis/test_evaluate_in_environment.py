@@ -1,16 +1,16 @@
-"""`actionless evaluate --env`: a run played in its task, beside what the log says of it."""
+"""`actionless evaluate --env`: a run's policy in its environment, together with the figures from the log."""
 
 import json
 import shutil
 
 import numpy as np
 import pytest
-from linear_task import TASK, labelled_log
+from linear_environment import LINEAR, labelled_log
 
 from actionless import cli
 from actionless.offline import policy_files
 
-PLAYED = ("--env", TASK, "--scale", "smoke", "--episodes", "2")
+PLAYED = ("--env", LINEAR, "--scale", "smoke", "--episodes", "2")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def evaluated(folder, capsys, method, *flags, log=None):
     return capsys.readouterr().out
 
 
-def test_figures_of_the_log_and_of_the_task(folder, capsys, cache):
+def test_figures_of_the_log_and_of_the_environment(folder, capsys, cache):
     figures = json.loads(evaluated(folder, capsys, "bc-delta", "--json"))
     assert figures["rollout_episodes"] == 2
     assert 1 <= figures["rollout_length"] <= 10
@@ -83,10 +83,10 @@ class TestMistakes:
 
     def test_actions_are_not_compared_with_a_log(self, folder, capsys):
         said = self.refused(capsys, folder / "bc-action", folder, "--data", str(folder / "linear.npz"))
-        assert "bc-action proposes no Δs to compare: leave out --data" in said
+        assert "bc-action proposes no Δs to compare: remove --data" in said
 
 
 def test_in_the_terminal(folder, capsys):
     said = " ".join(evaluated(folder, capsys, "bc-delta").split())
-    assert f"2 episodes of {TASK}: return " in said
+    assert f"2 episodes of {LINEAR}: return " in said
     assert "; the inverse dynamics model is off by " in said

@@ -1,4 +1,4 @@
-"""A linear system in which Δs says all about the action. Registered as `linear_task:Linear-v0`."""
+"""A linear system in which Δs determines the action. Registered as `linear_environment:Linear-v0`."""
 
 import gymnasium
 import jax
@@ -14,13 +14,13 @@ from actionless.offline.planner import Planner
 from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
 from actionless.offline.transformer import PlanNetwork
 
-TASK = "linear_task:Linear-v0"
-CHOOSING = "linear_task:Choosing-v0"
+LINEAR = "linear_environment:Linear-v0"
+CHOOSING = "linear_environment:Choosing-v0"
 LOW, HIGH = np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32)
 
 
 class Linear(gymnasium.Env):
-    """Two coordinates, moved by the action scaled to [-1, 1]; it ends where the first one leaves [-6, 6]."""
+    """Two coordinates, moved by the action scaled to [-1, 1]; it ends when the first one leaves [-6, 6]."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = spaces.Box(LOW, HIGH)
@@ -57,7 +57,7 @@ def pushes(rows, seed=0):
 
 
 def labelled_log(push=None, actions=None, length=10, path="linear.npz"):
-    """Full strength either way or none, from anywhere; actions in the task's own units."""
+    """Full strength either way or none, from anywhere; actions in the environment's own units."""
     push = pushes(600) if push is None else push
     rows = len(push)
     states = np.random.default_rng(1).uniform(-8, 8, (rows, 2))
@@ -97,7 +97,7 @@ def state_policy(head, wanted=(1, -1)):
 
 
 def action_policy(action):
-    """BC a that says the same in every state, in the task's own units."""
+    """BC a that says the same in every state, in the environment's own units."""
     network = Ensemble(weights=(jnp.zeros((1, 2, 2)),), biases=(jnp.asarray(action, jnp.float32)[None, None],))
     return ActionPolicy(network, discretiser().normaliser, "bc-action", default_state_names(2))
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from actionless.data.inspection import inspect, suggest_epsilon
+from actionless.analysis.inspection import inspect, suggest_epsilon
 from actionless.data.log import Log, Source
 
 
@@ -58,13 +58,13 @@ def test_constant_and_duplicated_dimensions():
     assert inspection.dimensions[1].std == 0.0
     text = "; ".join(inspection.warnings)
     assert "no change to learn: c, d" in text
-    assert "z repeats x" in text
+    assert "z equals x" in text
 
 
 def test_epsilon_moves_the_shares():
     log = log_of({"x": [0, 1, 1, 5, 2]})
     assert inspect(log, epsilon=10.0).dimensions[0].same == 1.0
-    assert "never moves by more than ε = 10 within an episode: x" in warnings_of(log, epsilon=10.0)
+    assert "never changes by more than ε = 10 within an episode: x" in warnings_of(log, epsilon=10.0)
 
 
 def test_a_variable_that_hardly_moves():
@@ -80,12 +80,12 @@ def test_a_variable_that_hardly_moves():
         source=Source("log.npz", "npz", ()),
     )
     assert inspect(log).dimensions[0].same == 399 / 400
-    assert "hardly ever moves by more than ε = 0.0001: x" in warnings_of(log)
+    assert "rarely changes by more than ε = 0.0001: x" in warnings_of(log)
 
 
 def test_small_spread_and_equal_rewards():
     text = warnings_of(log_of({"x": [0, 1e-3, 0, 2e-3, 0]}, rewards=(2.0, 2.0, 2.0)))
-    assert "spread below 0.01" in text
+    assert "standard deviation below 0.01" in text
     assert "every reward is 2" in text
 
 
@@ -110,4 +110,4 @@ def test_single_episode():
         state_names=("x",),
         source=log.source,
     )
-    assert "a single episode" in warnings_of(one)
+    assert "only one episode" in warnings_of(one)
