@@ -59,11 +59,13 @@ def chosen(
                 f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain` whose "
                 "method gives one"
             )
-    parts = [part.strip() for part in asked.split(",")] if isinstance(asked, str) else list(asked or ())
+    parts: Sequence[str | Guidance] = (
+        [part.strip() for part in asked.split(",")] if isinstance(asked, str) else asked or ()
+    )
     for part in parts:
         if isinstance(part, str):
             _check_kind(part, guide, holds)
-    return parts
+    return list(parts)
 
 
 def _check_kind(name: str, guide: str | None, holds: str | None) -> None:
