@@ -60,8 +60,6 @@ class Environment:
 
     name: str
     spec: Spec
-    time_limit: int | None
-    """Steps after which every episode is cut off."""
     translation: Translation
     """From normalised actions to the task's own."""
 
@@ -73,7 +71,6 @@ class Environment:
         self._number = _number_type(task.observation_space)
         action_dim, choices, self.translation = _action_translation(name, task.action_space, bins)
         self.spec = Spec(self._shape[0], action_dim, choices)
-        self.time_limit = task.spec.max_episode_steps if task.spec else None
         self._seed = self._steps = 0
 
     def reset(self, seed: int) -> State:
