@@ -6,12 +6,13 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.learner import Batch, Head, OfflineLearner, Spec, by_bin
-from actionless.optimise import Adam, norm
+from actionless.optimise import Adam
 from actionless.updates import Metrics
 
 Target = Literal["delta", "next_state", "difference", "action"]
@@ -76,7 +77,7 @@ class Imitation(OfflineLearner):
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
         network, optimiser = self.optimiser.step(self.network, gradient)
         learner = Imitation(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
-        return learner, metrics | {"gradient_norm": norm(gradient)}
+        return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     @property
     def head(self) -> Head:
