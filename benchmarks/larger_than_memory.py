@@ -46,7 +46,7 @@ def make_file(path: Path) -> None:
 def read_within_limit(path: str) -> dict[str, float]:
     """Read under the limit, inspect, and check random transitions."""
     import actionless
-    from actionless.data.inspection import inspect
+    from actionless.analysis.inspection import inspect
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
     log, first_seconds, _ = timed(lambda: actionless.read(path))

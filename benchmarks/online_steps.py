@@ -30,7 +30,7 @@ from actionless.offline.state_policy import StatePolicy, policy_of
 from actionless.online.environments import make
 from actionless.runs.threads import use_threads
 from actionless.training import online
-from actionless.training.online import OnlineTask
+from actionless.training.online import OnlineLoop
 from actionless.training.online_options import OnlineLoopOptions, TrainOptions, resolve_training
 
 TASK, WARM_UP, BETA = "HalfCheetah-v5", 1000, 0.5
@@ -76,7 +76,7 @@ def ours(steps: int, guided: bool) -> Turn:
             schedule=Fixed(BETA),
             config=GuideConfig(idm=IDM_SCALES["cpu"]),
         )
-    task = OnlineTask(environment, make(TASK), config, 0, guide)
+    task = OnlineLoop(environment, make(TASK), config, 0, guide)
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:
@@ -85,7 +85,7 @@ def ours(steps: int, guided: bool) -> Turn:
         while step < until:
             ahead = task.advance(state, step)
             state, step = ahead.state, ahead.step
-        jax.block_until_ready(state.standing)
+        jax.block_until_ready(state.train_state)
 
     return turn
 
@@ -154,7 +154,7 @@ def parts(turn: Turn, count: int) -> dict[str, float]:
         (Guide, "propose", "proposing"),
         (Guide, "observe", "observing"),
         (Guide, "learn", "inverse dynamics updates"),
-        (OnlineTask, "_batches", "sampling"),
+        (OnlineLoop, "_batches", "sampling"),
         (online, "updated", "agent updates"),
     )
     kept = [getattr(home, attribute) for home, attribute, _ in places]

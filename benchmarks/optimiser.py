@@ -9,6 +9,7 @@ would be equal without it. Data is made up: speed does not depend on what is lea
 import argparse
 import contextlib
 import functools
+import inspect
 import json
 import math
 import os
@@ -114,8 +115,8 @@ def td3_updates(scale: ScaleName) -> Run:
 def in_one_dispatch(learner: Any, batches: Any, count: int, rows: int) -> Run:
     """Some updates as training makes them. A program of its own: what is patched is no part of JAX's cache."""
     key = jax.random.key(0, impl="rbg")
-    held = [updates.standing(learner, jax.tree.map(lambda array: array[:rows], batches), key)]
-    loop = functools.partial(updates.updated.__wrapped__)
+    held = [updates.train_state(learner, jax.tree.map(lambda array: array[:rows], batches), key)]
+    loop: Any = functools.partial(inspect.unwrap(updates.updated))
     dispatch = jax.jit(loop, static_argnums=5, donate_argnums=0)
 
     def run() -> None:

@@ -25,7 +25,7 @@ from actionless.offline.presets import SCALES, Method, ScaleName, create_learner
 from actionless.online.agent import Spec as TaskSpec
 from actionless.online.agent import Transitions
 from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
-from actionless.updates import Learner, standing, updated
+from actionless.updates import Learner, train_state, updated
 
 STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
 WITHOUT_ACTIONS: tuple[Method, ...] = ("oso-decqn", "afdt")
@@ -48,7 +48,7 @@ class Contestant(NamedTuple):
     def runner(self) -> Callable[[], None]:
         """Some updates in one dispatch, as training makes them."""
         key = jax.random.key(0, impl="rbg")
-        held = [standing(self.learner, jax.tree.map(lambda array: array[: self.rows], self.batches), key)]
+        held = [train_state(self.learner, jax.tree.map(lambda array: array[: self.rows], self.batches), key)]
 
         def run() -> None:
             held[0] = jax.block_until_ready(updated(held[0], self.batches, 0, UPDATES, key, self.rows))

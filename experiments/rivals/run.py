@@ -4,19 +4,20 @@
     python experiments/rivals/run.py LOGS LONGER --steps 250000 --only td3 sac
 
 LOGS holds walker2d_{medium,medium_replay}-v2.hdf5, hopper_medium-v2.hdf5 and halfcheetah_medium-v2.hdf5 with actions;
-only `finetune` reads the actions. Stop it at any time and call it again: finished runs are kept, a stopped one goes on.
+only `finetune` reads the actions. Stop it at any time and call it again: finished runs are kept, stopped ones resumed.
 What is asked for brings along the pre-training that it needs.
 `table.py RUNS` makes the tables and the figure, `table.py LONGER --out FOLDER` those of another length.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+from actionless.execution.job import Job
+from actionless.execution.local_processes import LocalProcesses
+from actionless.execution.outcome import what_is_left
 
 TASK = "Walker2d-v5"
 LOGS = ("walker2d_medium-v2", "walker2d_medium_replay-v2")
@@ -35,6 +36,11 @@ class Piece(NamedTuple):
     name: str
     begin: tuple[str, ...]
     after: tuple[str, ...] = ()
+
+    def job(self, runs: Path) -> Job:
+        """What makes it."""
+        run = runs / self.name
+        return Job(run, (*self.begin, "--out", str(run)), after=tuple(runs / name for name in self.after))
 
 
 def pieces(logs: Path, runs: Path, steps: int | None = None) -> Iterator[Piece]:
@@ -65,17 +71,6 @@ def labelled(task: str, log: Path, method: str, seed: int) -> tuple[str, ...]:
     return ("finetune", task, "--data", f"{log}.hdf5", "--method", method, "--seed", str(seed))
 
 
-def work(piece: Piece, runs: Path, before: list[Future[None]]) -> None:
-    """Begin a run, or go on with it, once those before it are finished; what is finished costs nothing."""
-    for other in before:
-        other.result()
-    run = runs / piece.name
-    if (run / "result.json").exists():
-        return
-    arguments = ["resume", str(run)] if run.exists() else [*piece.begin, "--out", str(run)]
-    subprocess.run([sys.executable, "-m", "actionless", *arguments], check=True, env={**os.environ, "NPROC": "1"})
-
-
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -94,15 +89,8 @@ def main() -> None:
             f"--only {' '.join(asked.only)}: no run has such a name; there are {', '.join(p.name for p in every)}"
         )
     needed = {piece.name for piece in chosen}.union(*(piece.after for piece in chosen))
-    begun: dict[str, Future[None]] = {}
-    with ThreadPoolExecutor(asked.workers) as pool:
-        for piece in every:
-            if piece.name in needed:
-                # A piece comes after those that it needs, so these are begun already and no worker waits in vain.
-                before = [begun[other] for other in piece.after]
-                begun[piece.name] = pool.submit(work, piece, asked.runs, before)
-    for future in begun.values():
-        future.result()
+    jobs = [piece.job(asked.runs) for piece in every if piece.name in needed]
+    sys.exit(what_is_left(LocalProcesses(asked.workers).run(jobs)))
 
 
 if __name__ == "__main__":

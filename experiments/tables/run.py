@@ -4,28 +4,29 @@
 
 LOGS holds hopper_{medium_replay,medium,medium_expert,expert}-v2.hdf5 with actions. Every piece is a pre-training run
 and what `actionless evaluate` says of it in Hopper-v5. Stop it at any time and call it again: what is finished is kept,
-a stopped run goes on. `table.py RUNS` makes the tables of what is there.
+stopped runs are resumed. `table.py RUNS` makes the tables of what is there.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import actionless
+from actionless.execution.job import Job
+from actionless.execution.local_processes import LocalProcesses
+from actionless.execution.outcome import what_is_left
 
 TASK = "Hopper-v5"
 LOGS = tuple(f"hopper_{level}-v2" for level in ("medium_replay", "medium", "medium_expert", "expert"))
 LABELLED = tuple(log for log in LOGS if "medium_expert" not in log)  # which holds nothing that the others lack
 METHODS = ("bc-delta", "oso-decqn", "bc-action", "bc-next", "bc-diff", "decqn")
 SEEDS = (0, 1)
-FIGURES = "figures.json"
+EVALUATION = "evaluation"
+"""The folder in a policy's run directory that has its figures."""
 EPSILON, BINS = 1e-4, 3
 EPSILON_LOG, OTHER_EPSILONS = "hopper_medium_expert-v2", (1e-3, 1e-5, 1e-6)
 TWO_BINS_LOG = "hopper_medium_replay-v2"
@@ -77,33 +78,28 @@ def joined(logs: Path, runs: Path) -> Path:
     return aside.rename(path)
 
 
-def work(piece: Piece, logs: Path, runs: Path, labelled: Path) -> None:
-    """Pre-train, or go on with it, and play; what is finished costs nothing."""
-    run = runs / piece.name
-    if (run / FIGURES).exists():
-        return
-    if not (run / "result.json").exists():
-        begin = ["pretrain", str(logs / f"{piece.log}.hdf5"), "--out", str(run), "--method", piece.method]
-        begin += ["--seed", str(piece.seed), "--bins", str(piece.bins), "--epsilon", str(piece.epsilon)]
-        begin += ["--with-actions"] * (piece.method == "bc-action")
-        actionless_(["resume", str(run)] if run.exists() else begin)
-    played = ["evaluate", str(run), "--env", TASK, "--labelled", str(labelled), "--seed", str(piece.seed), "--json"]
-    figures = actionless_(played)
-    aside = run / f".{FIGURES}"
-    aside.write_text(figures)
-    aside.rename(run / FIGURES)
+def jobs(chosen: list[Piece], logs: Path, runs: Path, labelled: Path) -> Iterator[Job]:
+    """Pre-train each policy, then play it.
 
-
-def actionless_(arguments: list[str]) -> str:
-    """What a verb prints, on one thread."""
-    command = [sys.executable, "-m", "actionless", *arguments]
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "NPROC": "1"}
-    ).stdout
+    Policies of one log are played one after the other: they share the models that find the actions, which should not
+    be trained twice.
+    """
+    played_before: dict[str, tuple[Path, ...]] = {}
+    for piece in chosen:
+        run = runs / piece.name
+        words = ["pretrain", str(logs / f"{piece.log}.hdf5"), "--out", str(run), "--method", piece.method]
+        words += ["--seed", str(piece.seed), "--bins", str(piece.bins), "--epsilon", str(piece.epsilon)]
+        words += ["--with-actions"] * (piece.method == "bc-action")
+        yield Job(run, tuple(words))
+        figures = run / EVALUATION
+        words = ["evaluate", str(run), "--env", TASK, "--labelled", str(labelled), "--seed", str(piece.seed)]
+        words += ["--out", str(figures), "--overwrite"]  # what is whole is kept, what is damaged is replaced
+        yield Job(figures, tuple(words), after=(run, *played_before.get(piece.log, ())))
+        played_before[piece.log] = (figures,)
 
 
 def main() -> None:
-    """Work on what is asked for, one log per worker: policies of a log share experts, which none should train twice."""
+    """Work on what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", type=Path)
     parser.add_argument("runs", type=Path)
@@ -112,14 +108,8 @@ def main() -> None:
     asked = parser.parse_args()
     asked.runs.mkdir(parents=True, exist_ok=True)
     labelled = joined(asked.logs, asked.runs)
-
-    def work_on(log: str) -> None:
-        for piece in pieces():
-            if piece.log == log and asked.only in piece.name:
-                work(piece, asked.logs, asked.runs, labelled)
-
-    with ThreadPoolExecutor(asked.workers) as pool:
-        list(pool.map(work_on, LOGS))
+    chosen = [piece for piece in pieces() if asked.only in piece.name]
+    sys.exit(what_is_left(LocalProcesses(asked.workers).run(list(jobs(chosen, asked.logs, asked.runs, labelled)))))
 
 
 if __name__ == "__main__":

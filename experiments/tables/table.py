@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from run import BINS, EPSILON_LOG, FIGURES, LOGS, SEEDS, TWO_BINS_LOG, Piece, pieces
+from run import BINS, EPSILON_LOG, EVALUATION, LOGS, SEEDS, TWO_BINS_LOG, Piece, pieces
 
+from actionless.analysis.evaluation_folder import FIGURES
 from actionless.analysis.statistics import mean_and_error
 from actionless.analysis.values import rank_correlation
 from actionless.analysis.verdict import Grade
@@ -87,7 +88,7 @@ def policies(runs: Path) -> list[Row]:
     """Every policy that has been played: its settings, its figures, and what is said of it without a task."""
     found = []
     for piece in pieces():
-        path = runs / piece.name / FIGURES
+        path = runs / piece.name / EVALUATION / FIGURES
         if path.exists():
             figures = json.loads(path.read_text())
             found.append(piece._asdict() | {name: figures.get(name) for name in KEPT} | said_without_a_task(figures))

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from actionless.version import __version__
+
 if TYPE_CHECKING:
     from actionless.analysis.export import export
     from actionless.data.log import Log
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from actionless.training.record import record
     from actionless.training.resume import resume
     from actionless.training.train import train
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ActionPolicy",
@@ -95,5 +95,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
+        from actionless.errors import require_supported_system
+
+        require_supported_system()
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'actionless' has no attribute '{name}'")

@@ -11,13 +11,14 @@ from jaxtyping import Float
 from actionless.analysis.statistics import mean_and_error
 from actionless.data.read import read
 from actionless.errors import ActionlessError
+from actionless.execution.inline import Inline
+from actionless.execution.job import Job
+from actionless.execution.outcome import Outcome, worst_error
+from actionless.execution.watch import Watch
 from actionless.offline.state_policy import StatePolicy
 from actionless.reporting.report import report
+from actionless.runs.directory import remove_run
 from actionless.runs.sinks import read_rows
-from actionless.training.online_options import AgentOptions, OnlineLoopOptions
-from actionless.training.options import LearnerOptions
-from actionless.training.pretrain import pretrain
-from actionless.training.train import train
 
 TASK = "HalfCheetah-v5"
 LOG = Path(__file__).with_name("demo_log.parquet")
@@ -54,19 +55,67 @@ def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SA
     if out.exists() and not overwrite:
         raise ActionlessError(f"{out} exists: --overwrite runs the demo in it anew, another --out leaves it alone")
     policy, alone, guided, page = out / "state-policy", out / "alone", out / "guided", out / "report.html"
+    for run in (policy, alone, guided):
+        remove_run(run)
     log = read(LOG)
     say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
-    say("2/4 Pre-training a state policy: which way should each variable move from here?")
-    learnt = pretrain(LOG, policy, steps=size.updates, learner=LearnerOptions(hidden=(128, 128)), overwrite=overwrite)
-    assert isinstance(learnt, StatePolicy)
-    say(_example(learnt, np.asarray(log.states[:1])))
-    say(f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each")
-    _train(alone, size, None, overwrite)
-    say(f"\n4/4 Training {size.seeds} agents that the state policy guides in the first half of their steps")
-    _train(guided, size, policy, overwrite)
+    # One after the other: where one fails, there is no point in those that follow.
+    jobs = [
+        Job(policy, ("pretrain", str(LOG), "--out", str(policy), "--steps", str(size.updates), "--hidden", "128,128")),
+        Job(alone, _training(alone, size), after=(policy,)),
+        Job(guided, (*_training(guided, size), "--guide", str(policy)), after=(policy, alone)),
+    ]
+    headings = {
+        policy: "2/4 Pre-training a state policy: which way should each variable move from here?",
+        alone: f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each",
+        guided: f"\n4/4 Training {size.seeds} agents that the state policy guides in the first half of their steps",
+    }
+    error = worst_error(Inline().run(jobs, _Story(headings, policy, np.asarray(log.states[:1]), say)))
+    if error is not None:
+        raise error
     report([policy, alone, guided], page, overwrite=overwrite)
     say(f"\n{_outcome(returns(alone), returns(guided), size)}\nReport: {page}")
     return page
+
+
+def _training(out: Path, size: Size) -> tuple[str, ...]:
+    evaluate_every = size.steps // size.evaluations
+    options = {
+        "out": out,
+        "agent": "sac",
+        "steps": size.steps,
+        "seeds": size.seeds,
+        "batch-size": 128,
+        "warm-up": size.random_steps,
+        "hidden": "64,64",
+        "learning-rate": 5e-4,
+        "log-every": evaluate_every // 10,
+        "evaluate-every": evaluate_every,
+        "episodes": size.episodes,
+    }
+    return ("train", TASK, *(f"--{name}={value}" for name, value in options.items()))
+
+
+@dataclass(frozen=True)
+class _Story(Watch):
+    """What is said as the jobs start, and what the state policy proposes once it is there."""
+
+    headings: dict[Path, str]
+    policy: Path
+    state: Float[np.ndarray, "1 dim"]
+    say: Say
+
+    def started(self, job: Job) -> None:
+        """The heading of this part."""
+        self.say(self.headings[job.out])
+
+    def ended(self, outcome: Outcome) -> None:
+        """An example of what was learnt."""
+        if outcome.job.out == self.policy and outcome.is_done:
+            self.say(_example(StatePolicy.load(self.policy), self.state))
+
+    def waiting(self) -> None:
+        """The runs show their own progress."""
 
 
 def returns(run: Path) -> Float[np.ndarray, "seeds evaluations"]:
@@ -76,23 +125,6 @@ def returns(run: Path) -> Float[np.ndarray, "seeds evaluations"]:
             [row["eval/return"] for row in read_rows(seed / "metrics.jsonl") if "eval/return" in row]
             for seed in sorted(run.glob("seed-*"))
         ]
-    )
-
-
-def _train(out: Path, size: Size, guide: Path | None, overwrite: bool) -> None:
-    evaluate_every = size.steps // size.evaluations
-    train(
-        TASK,
-        out,
-        agent="sac",
-        guide=guide,
-        steps=size.steps,
-        seeds=size.seeds,
-        batch_size=128,
-        warm_up=size.random_steps,
-        learner=AgentOptions(hidden=(64, 64), learning_rate=5e-4),
-        loop=OnlineLoopOptions(log_every=evaluate_every // 10, evaluate_every=evaluate_every, episodes=size.episodes),
-        overwrite=overwrite,
     )
 
 

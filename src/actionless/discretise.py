@@ -1,7 +1,7 @@
-"""Normalised states and Δs: which way each state dimension moves, in bins.
+"""Normalised states and Δs: the direction in which each state dimension moves, in bins.
 
-Everything is fitted block by block, so a memory-mapped log may be larger than memory. The methods take
-NumPy arrays and give NumPy arrays, or take JAX arrays (inside `jit` too) and give JAX arrays.
+Fitting works block by block, so a memory-mapped log may be larger than memory. The methods accept NumPy arrays
+and return NumPy arrays, or accept JAX arrays (also inside `jit`) and return JAX arrays.
 """
 
 import functools
@@ -26,21 +26,21 @@ MOST_BINS = 127  # labels are int8
 
 
 def _like(constant: Any, array: Array) -> Array:
-    """`constant` in the kind, precision and shape of `array`."""
+    """`constant` with the library (NumPy or JAX), dtype and shape of `array`."""
     if isinstance(array, jax.Array):
         return jnp.broadcast_to(jnp.asarray(constant, array.dtype), array.shape)
     return np.broadcast_to(np.asarray(constant, array.dtype), array.shape)
 
 
 def _floating(array: Array) -> Array:
-    """`array` in its own precision, integers and half precision widened."""
+    """`array` as floats in its own precision; integers and half precision become wider floats."""
     if isinstance(array, jax.Array):
         return array.astype(jnp.result_type(float))
     return array.astype(np.promote_types(array.dtype, np.float32))
 
 
 class Normaliser(eqx.Module):
-    """z-scores: (state - mean) / scale, with scale = standard deviation + a small offset."""
+    """z-scores: (state - mean) / scale, where scale = standard deviation + a small offset."""
 
     mean: Float[np.ndarray, " dim"]
     scale: Float[np.ndarray, " dim"]
@@ -49,8 +49,8 @@ class Normaliser(eqx.Module):
     def fit(cls, states: Real[np.ndarray, "n dim"], offset: float = 1e-3) -> "Normaliser":
         """Mean and scale of a log's states; a dimension that would have scale 0 gets 1."""
         if len(states) == 0:
-            raise ActionlessError("a normaliser cannot be fitted to a log without states: check what was read")
-        # Measured from the first row, a common offset costs no digits and a constant dimension has no spread.
+            raise ActionlessError("a normaliser cannot be fitted to a log without states: check the log")
+        # Relative to the first row: a large common offset then costs no digits, and a constant dimension has no spread.
         origin = np.asarray(states[0], np.float64)
         count, mean, squares = 0, np.zeros_like(origin), np.zeros_like(origin)
         for block in blocks(len(states), 8 * states.shape[1]):
@@ -64,16 +64,16 @@ class Normaliser(eqx.Module):
         return cls(mean=origin + mean, scale=np.where(scale > 0, scale, 1.0))
 
     def normalise(self, states: Real[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
-        """States in units of the log's spread."""
+        """Convert states to z-scores."""
         if isinstance(states, jax.Array):
             x = _floating(states)
             return (x - _like(self.mean, x)) / _like(self.scale, x)
-        # In float64, so that a mean far from zero costs a float32 log no digits.
+        # In float64, so that a float32 log with a mean far from zero loses no digits.
         x = _floating(states)
         return ((x - self.mean) / self.scale).astype(x.dtype)
 
     def denormalise(self, z: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
-        """States in their own units."""
+        """Convert z-scores back to states."""
         if isinstance(z, jax.Array):
             return z * _like(self.scale, z) + _like(self.mean, z)
         return (z * self.scale + self.mean).astype(z.dtype)
@@ -82,8 +82,8 @@ class Normaliser(eqx.Module):
 class Discretiser(eqx.Module):
     """Δs: the change of each normalised state dimension, in bins.
 
-    An edge belongs to the bin nearer zero, so symmetric edges give symmetric labels. `representatives` holds
-    one change per bin: the mean of the log's changes there, or a point inside a bin that the log never fills.
+    An edge belongs to the bin nearer to zero, so symmetric edges give symmetric labels. `representatives` has
+    one change per bin: the mean of the log's changes in it, or a point inside it if the log has none.
     """
 
     normaliser: Normaliser
@@ -101,11 +101,11 @@ class Discretiser(eqx.Module):
         epsilon: float = 1e-4,
         normaliser: Normaliser | None = None,
     ) -> "Discretiser":
-        """Bins for a log.
+        """Fit bins to a log.
 
-        `epsilon` is the paper's rule: 3 bins split at ±epsilon, 2 bins at 0. `even` splits the range of the
-        log's changes into equal parts, `quantile` their distribution; beyond two million transitions the
-        quantiles are those of an evenly strided sample.
+        `spacing` "epsilon" is the paper's rule: 3 bins split at ±epsilon, 2 bins at 0. "even" splits the range of
+        the log's changes into intervals of equal width, "quantile" into intervals with equally many changes. With
+        more than two million transitions, the quantiles come from an evenly spaced sample.
         """
         check_bins(bins, spacing, epsilon)
         normaliser = Normaliser.fit(states) if normaliser is None else normaliser
@@ -130,11 +130,11 @@ class Discretiser(eqx.Module):
     def difference(
         self, states: Real[Array, "*batch dim"], next_states: Real[Array, "*batch dim"]
     ) -> Float[Array, "*batch dim"]:
-        """Change in normalised units, subtracted in the states' own units and precision."""
+        """Change in normalised units. The subtraction is done in the states' own units and precision."""
         return _difference(states, next_states, self.normaliser.scale)
 
     def index(self, difference: Float[Array, "*batch dim"]) -> Int[Array, "*batch dim"]:
-        """Bin of each change, 0 (lowest) to bins - 1, as int8."""
+        """Bin of each change, from 0 (lowest) to bins - 1, as int8."""
         passed = [
             _passed(difference, edge, edge_is_above)
             for edge, edge_is_above in zip(self.edges.T, at_edge_is_above(self.edges).T, strict=True)
@@ -142,7 +142,7 @@ class Discretiser(eqx.Module):
         return functools.reduce(operator.add, passed)
 
     def labels(self, index: Int[Array, "*batch dim"]) -> Int[Array, "*batch dim"]:
-        """Δs as int8: an odd number of bins is centred (-1, 0, 1), an even number counts from 0."""
+        """Labels of bins, as int8: centred for an odd number of bins (-1, 0, 1), else counted from 0."""
         return (index + self._lowest_label).astype(np.int8)
 
     def index_of(self, labels: Int[Array, "*batch dim"]) -> Int[Array, "*batch dim"]:
@@ -152,7 +152,7 @@ class Discretiser(eqx.Module):
     def delta(
         self, states: Real[Array, "*batch dim"], next_states: Real[Array, "*batch dim"]
     ) -> Int[Array, "*batch dim"]:
-        """Δs of transitions, as labels."""
+        """Labels of the Δs of transitions."""
         return self.labels(self.index(self.difference(states, next_states)))
 
     def change(self, labels: Int[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
@@ -165,7 +165,7 @@ class Discretiser(eqx.Module):
 
 
 def _difference(states: Array, next_states: Array, scale: Any) -> Array:
-    # The mean cancels: subtracting it first would only eat the digits of states far from zero.
+    # The mean cancels: subtracting it first would only cost digits for states far from zero.
     change = _floating(next_states) - _floating(states)
     return change / _like(scale, change)
 
@@ -177,14 +177,14 @@ def _passed(difference: Any, edge: Any, edge_is_above: Any) -> Any:
 
 
 def at_edge_is_above(edges: Any) -> Any:
-    """Where a change exactly at the edge counts as above: negative edges, and the lower half of those at 0."""
+    """Whether a change exactly at an edge counts as above it: at negative edges, and the lower half of those at 0."""
     zero = edges == 0
     lower_half = zero.cumsum(axis=1) <= zero.sum(axis=1, keepdims=True) // 2
     return (edges < 0) | (zero & lower_half)
 
 
 def check_bins(bins: int, spacing: Spacing, epsilon: float) -> None:
-    """Refuse bins that cannot be fitted."""
+    """Refuse invalid values of the three settings."""
     if not 2 <= bins <= MOST_BINS:
         raise ActionlessError(f"bins={bins}: choose between 2 and {MOST_BINS} bins")
     if spacing not in ("epsilon", "even", "quantile"):
@@ -232,14 +232,14 @@ def _representatives(
             total[:, k] += d.sum(axis=0, where=inside)
             low[:, k] = np.minimum(low[:, k], d.min(axis=0, where=inside, initial=np.inf))
             high[:, k] = np.maximum(high[:, k], d.max(axis=0, where=inside, initial=-np.inf))
-    # Clipped, because a mean may be rounded out of its bin, and a float32 change at an edge is not quite at it.
+    # Clipped, because rounding may move a mean out of its bin, and a float32 change at an edge is not exactly there.
     mean = np.clip(total / np.maximum(count, 1), low, high)
     limits = np.pad(discretiser.edges, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
     return np.where(count > 0, np.clip(mean, limits[:, :-1], limits[:, 1:]), _points_inside(discretiser.edges))
 
 
 def _points_inside(edges: Float[np.ndarray, "dim edges"]) -> Float[np.ndarray, "dim bins"]:
-    """Bin centres; in the two open bins a point one bin's width outside, or 1 where bins have no width."""
+    """Bin centres; in the two outer bins, a point one bin width (or 1 if that is 0) beyond the edge."""
     width = (edges[:, -1:] - edges[:, :1]) / max(1, edges.shape[1] - 1)
     width = np.where(width > 0, width, 1.0)
     outer = np.concatenate([edges[:, :1] - 2 * width, edges, edges[:, -1:] + 2 * width], axis=1)

@@ -1,4 +1,4 @@
-"""What a bug report should say of a machine: versions, devices, threads, memory, extras, directories, and its speed."""
+"""What a bug report needs: versions, devices, threads, memory, extras, directories, and speed of the machine."""
 
 import importlib
 import importlib.metadata
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from actionless import __version__
 from actionless.errors import ActionlessError, first_line
 from actionless.runs.threads import threads_here
+from actionless.version import __version__
 
 PROBE_SECONDS = 5.0
 """How long the two probes take together, compilation not counted."""
@@ -23,15 +23,23 @@ PROBE_SECONDS = 5.0
 MATMUL = 1024
 STATE_DIM = 17
 
-# What changes how JAX, MuJoCo or this package work here.
-_VARIABLES = ("NPROC", "XLA_FLAGS", "JAX_PLATFORMS", "CUDA_VISIBLE_DEVICES", "MUJOCO_GL", "ACTIONLESS_CACHE")
+# Variables that change how JAX, MuJoCo or this package work.
+_VARIABLES = (
+    "PJRT_NPROC",
+    "NPROC",
+    "XLA_FLAGS",
+    "JAX_PLATFORMS",
+    "CUDA_VISIBLE_DEVICES",
+    "MUJOCO_GL",
+    "ACTIONLESS_CACHE",
+)
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
 class Directory:
-    """A place to write to; None where it cannot be written to, and for a path that would say who somebody is."""
+    """A directory to write to: no `free_gb` if it is not writable, no `path` if it could identify the user."""
 
     path: str | None
     free_gb: float | None
@@ -39,32 +47,32 @@ class Directory:
 
 @dataclass(frozen=True)
 class Speed:
-    """What the machine does at its usual number of threads, with whatever else it is doing."""
+    """Speed with the default number of threads, while other processes may be running."""
 
     matmul: str
     matmul_gflops: float
     updates: str
     updates_per_second: float
     cores_busy: float
-    """CPU time over wall-clock time: well below `threads` means that others use the cores."""
+    """CPU time divided by wall-clock time: well below `threads` if other processes use the cores."""
 
 
 @dataclass(frozen=True)
 class Examination:
-    """All of it; `trouble` is what has to be mended before anything works, each with its way out."""
+    """All findings; `trouble` lists what must be fixed before anything works, each with what to do."""
 
     versions: dict[str, str | None]
-    """Of this package and of all it needs; None where absent."""
+    """Of this package and of the packages that it requires; None if absent."""
     machine: dict[str, str]
     cores: int
     threads: int | None
-    """What JAX computes with on a CPU; None where NPROC makes no sense."""
+    """Threads with which JAX computes on a CPU; None if PJRT_NPROC or NPROC is not a number."""
     memory_gb: float
     memory_limit_gb: float | None
-    """A log larger than this is memory-mapped; like devices and speed unknown where a package is broken."""
+    """A log larger than this is memory-mapped. Unknown, like devices and speed, if a required package is broken."""
     devices: list[str]
     extras: dict[str, dict[str, str | None]]
-    """For each optional extra its packages, None where absent."""
+    """The packages of each optional extra, None if absent."""
     environment: dict[str, str]
     directories: dict[str, Directory]
     speed: Speed | None
@@ -72,7 +80,7 @@ class Examination:
 
 
 def examine(probe_seconds: float = PROBE_SECONDS) -> Examination:
-    """Look at everything; what is found wrong stops nothing that does not rest on it."""
+    """Examine everything; a problem only prevents the examinations that depend on it."""
     needed, optional = _requirements()
     trouble = _import_troubles(needed)
     whole = not trouble
@@ -99,7 +107,7 @@ def examine(probe_seconds: float = PROBE_SECONDS) -> Examination:
 
 
 def _requirements() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """What the installed version of this package needs, by package, and the packages of each extra."""
+    """The requirements of the installed version by package, and the packages of each extra."""
     needed, optional = {}, {}
     for requirement in importlib.metadata.requires("actionless") or []:
         package = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
@@ -123,7 +131,7 @@ def _version(package: str) -> str | None:
 
 
 def _import_troubles(needed: dict[str, str]) -> list[str]:
-    """What is absent or broken among what is needed; modules have the names of their packages."""
+    """Required packages that are absent or broken; each module has the name of its package."""
     troubles = []
     for package, requirement in needed.items():
         try:
@@ -177,7 +185,7 @@ def _directory(find: Callable[[], str], *, shown: bool) -> Directory:
 def _directory_troubles(directories: dict[str, Directory]) -> list[str]:
     ways_out = {
         "temporary": "make room there, or set TMPDIR to one that can be written to",
-        "current": "make room there, or go to one that can be written to: runs are made from there",
+        "current": "make room there, or change to one that can be written to",
     }
     return [
         f"the {name} directory cannot be written to: {ways_out[name]}"
@@ -197,7 +205,7 @@ def _speed(seconds: float) -> Speed:
 
     from actionless.offline.learner import Batch, Spec
     from actionless.offline.presets import SCALES, create_learner, preset
-    from actionless.updates import standing, updated
+    from actionless.updates import train_state, updated
 
     rng = np.random.default_rng(0)
     matrix = jnp.asarray(rng.normal(size=(MATMUL, MATMUL)) / MATMUL**0.5, jnp.float32)
@@ -215,7 +223,7 @@ def _speed(seconds: float) -> Speed:
     )
     key = jax.random.key(0, impl="rbg")
     learner = create_learner(Spec(STATE_DIM, bins=3), preset("oso-decqn", scale), key)
-    held = [standing(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
+    held = [train_state(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
 
     def update() -> jax.Array:
         held[0] = updated(held[0], batches, 0, together, key, scale.batch_size)

@@ -1,6 +1,6 @@
-"""Multilayer perceptrons with ReLU, alone or as an ensemble that computes as one.
+"""Multilayer perceptrons with ReLU, alone or as an ensemble with stacked weights.
 
-Weights and biases start uniform in ±1/√inputs, as PyTorch's linear layers do.
+Weights and biases are initialised uniformly in ±1/√inputs, as in PyTorch's linear layers.
 """
 
 import functools
@@ -15,12 +15,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class Ensemble(eqx.Module):
-    """Independent networks of one shape, their weights stacked and multiplied together."""
+    """Independent networks of the same shape, with stacked weights: one matrix product computes all of them."""
 
     weights: tuple[Float[Array, "members _ _"], ...]
     biases: tuple[Float[Array, "members 1 _"], ...]
     layer_norm: bool = eqx.field(static=True, default=False)
-    """Whether the numbers that enter each ReLU are shifted and scaled to mean 0 and spread 1, row by row."""
+    """Whether the inputs of each ReLU are normalised to mean 0 and standard deviation 1, row by row."""
 
     @classmethod
     def create(cls, members: int, sizes: Sequence[int], key: PRNGKeyArray, *, layer_norm: bool = False) -> "Ensemble":
@@ -34,7 +34,7 @@ class Ensemble(eqx.Module):
         return self.weights[0].shape[0]
 
     def __call__(self, inputs: Float[Array, "batch inputs"]) -> Float[Array, "members batch outputs"]:
-        """Every member's output for the same inputs."""
+        """The outputs of all members for the same inputs."""
         x = jnp.broadcast_to(inputs, (self.members, *inputs.shape))
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for weight, bias in hidden:
@@ -44,7 +44,7 @@ class Ensemble(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """One network."""
+    """A single network: an ensemble with one member."""
 
     ensemble: Ensemble
 
@@ -62,7 +62,7 @@ class MLP(eqx.Module):
 def _initial(
     key: PRNGKeyArray, members: int, sizes: tuple[int, ...]
 ) -> tuple[tuple[Float[Array, "members _ _"], ...], tuple[Float[Array, "members 1 _"], ...]]:
-    # One draw for everything: XLA takes seconds to compile a draw for every layer.
+    # One random draw for all layers: XLA takes seconds to compile one draw per layer.
     layers = list(pairwise(sizes))
     widths = [members * (inputs + 1) * outputs for inputs, outputs in layers]
     draw = jax.random.uniform(key, (sum(widths),), minval=-1.0, maxval=1.0)

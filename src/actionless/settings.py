@@ -156,6 +156,13 @@ def _check_number(name: str, value: Any, kind: type, bounds: Bounds) -> None:
         raise ActionlessError(f"{name}={value!r}: {bounds.advice(whole=whole)}")
 
 
+def table_entry(table: Mapping[str, Value], name: str, what: str) -> Value:
+    """The entry of a table of methods, agents or kinds. A name that it lacks is refused with those that it has."""
+    if name not in table:
+        raise ActionlessError(f"{what}={name!r}: choose {', '.join(map(repr, table))}")
+    return table[name]
+
+
 # Flat names: what a user calls a setting, wherever it is stored.
 
 

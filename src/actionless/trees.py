@@ -1,7 +1,7 @@
 """A pytree as named arrays and JSON values, and back: no pickle.
 
-Arrays keep their bits. Typed PRNG keys, NumPy generators and plain Python values are told apart by a tag.
-What is no data (functions, static fields) is never stored: it comes from the template on the way back.
+Arrays are stored bit for bit. A tag marks typed PRNG keys, NumPy generators and plain Python values. Functions and
+static fields are not stored: they are taken from the template when the tree is restored.
 """
 
 import math
@@ -20,7 +20,7 @@ _BLOCK = 2**20
 
 
 def pack(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Every leaf under the name of its path: arrays in the first dictionary, what is JSON in the second."""
+    """Every leaf under the name of its path: arrays in the first dictionary, JSON values in the second."""
     arrays: dict[str, np.ndarray] = {}
     values: dict[str, Any] = {}
     for name, leaf in _named_leaves(tree):
@@ -39,22 +39,22 @@ def pack(tree: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def unpack(like: Tree, arrays: dict[str, np.ndarray], values: dict[str, Any], source: Path) -> Tree:
-    """The tree that was packed, in the shape of the template `like`; whatever does not fit is named.
+    """Restore a packed tree with the structure of `like`; an error names the first leaf that does not fit.
 
-    It takes the arrays over, without a copy.
+    The tree uses the arrays without a copy.
     """
     template = _named_leaves(like)
     expected = {name for name, leaf in template if not _is_code(leaf)}
     stored = arrays.keys() | values.keys()
     if odd := sorted(expected ^ stored):
-        where = "the file lacks it" if odd[0] in expected else "this configuration has no place for it"
+        where = "it is missing in the file" if odd[0] in expected else "this configuration does not have it"
         raise _misfit(source, odd[0], where)
     leaves = [_restore(leaf, name, arrays, values, source) for name, leaf in template]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def first_non_finite(arrays: dict[str, np.ndarray], values: dict[str, Any]) -> str | None:
-    """The name of the first leaf that holds a NaN or an infinity."""
+    """The name of the first leaf that contains NaN or infinity."""
     for name, array in arrays.items():
         if jnp.issubdtype(array.dtype, jnp.inexact) and not _all_finite(array):
             return name
@@ -65,7 +65,7 @@ def first_non_finite(arrays: dict[str, np.ndarray], values: dict[str, Any]) -> s
 
 
 def _all_finite(array: np.ndarray) -> bool:
-    """Block by block: the answers for a whole replay would take a quarter of its memory again."""
+    """Check block by block: for a whole replay, the result of `isfinite` would take a quarter of its memory."""
     flat = array.reshape(-1)
     return all(np.isfinite(flat[start : start + _BLOCK]).all() for start in range(0, flat.size, _BLOCK))
 
@@ -75,7 +75,7 @@ def _restore(leaf: Any, name: str, arrays: dict[str, np.ndarray], values: dict[s
         return leaf
     array, tagged = arrays.get(name), values.get(name, {})
     if _is_key(leaf):
-        _require(tagged.get("key") == _key_kind(leaf), source, name, f"it is no {_key_kind(leaf)} key")
+        _require(tagged.get("key") == _key_kind(leaf), source, name, f"it is not a {_key_kind(leaf)} key")
         data = _fitting(array, jax.random.key_data(leaf), name, source)
         return jax.random.wrap_key_data(jnp.asarray(data), impl=_key_kind(leaf))
     if isinstance(leaf, jax.Array):
@@ -94,7 +94,7 @@ def _restore(leaf: Any, name: str, arrays: dict[str, np.ndarray], values: dict[s
 def _fitting(stored: np.ndarray | None, leaf: Any, name: str, source: Path) -> np.ndarray:
     need = f"this configuration needs {leaf.dtype}{list(leaf.shape)}"
     if stored is None:
-        raise _misfit(source, name, f"it is no array, {need}")
+        raise _misfit(source, name, f"it is not an array, {need}")
     fits = stored.shape == leaf.shape and stored.dtype == leaf.dtype
     _require(fits, source, name, f"it holds {stored.dtype}{list(stored.shape)}, {need}")
     return stored

@@ -24,7 +24,7 @@ class Learner(Protocol):
         ...
 
 
-class Standing(NamedTuple):
+class TrainState(NamedTuple):
     """A learner, and its metrics added up since the last row."""
 
     learner: Any
@@ -32,39 +32,39 @@ class Standing(NamedTuple):
     updates: Int[Array, ""]
 
 
-def standing(learner: Learner, example: Any, key: PRNGKeyArray) -> Standing:
+def train_state(learner: Learner, example: Any, key: PRNGKeyArray) -> TrainState:
     """Before the first update; `example` is a batch of the shape to come."""
     _, metrics = jax.eval_shape(lambda: learner.update(example, key))
-    return Standing(learner, {name: jnp.zeros(()) for name in metrics}, jnp.zeros((), jnp.int32))
+    return TrainState(learner, {name: jnp.zeros(()) for name in metrics}, jnp.zeros((), jnp.int32))
 
 
 @partial(jax.jit, static_argnums=5, donate_argnums=0)
 def updated(
-    state: Standing, batches: Any, step: Array | int, updates: Array | int, key: PRNGKeyArray, batch_size: int
-) -> Standing:
+    state: TrainState, batches: Any, step: Array | int, updates: Array | int, key: PRNGKeyArray, batch_size: int
+) -> TrainState:
     """The state after some updates, whose batches lie one behind the other.
 
     Their number is no part of the program, so that one is compiled for all.
     """
 
-    def update(i: Array, state: Standing) -> Standing:
+    def update(i: Array, state: TrainState) -> TrainState:
         batch = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, i * batch_size, batch_size), batches)
         learner, metrics = state.learner.update(batch, jax.random.fold_in(key, step + i))
         sums = {name: total + metrics[name] for name, total in state.sums.items()}
-        return Standing(learner, sums, state.updates + 1)
+        return TrainState(learner, sums, state.updates + 1)
 
     return jax.lax.fori_loop(0, updates, update, state)
 
 
-def means(state: Standing) -> dict[str, float]:
+def means(state: TrainState) -> dict[str, float]:
     """The mean of each metric since the last row; nothing where nothing was updated."""
     count = int(state.updates)
     return {name: float(total) / count for name, total in state.sums.items()} if count else {}
 
 
-def emptied(state: Standing) -> Standing:
+def reset_metrics(state: TrainState) -> TrainState:
     """The same learner with nothing added up."""
-    return Standing(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
+    return TrainState(state.learner, jax.tree.map(jnp.zeros_like, state.sums), jnp.zeros_like(state.updates))
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:

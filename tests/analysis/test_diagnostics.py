@@ -8,7 +8,7 @@ from hand_made import constant_policy, policy_with_probabilities, tiny_log
 
 from actionless.analysis import diagnostics
 from actionless.analysis.diagnostics import clustered_error, diagnose
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.errors import ActionlessError
 
 UP_SAME = policy_with_probabilities(x=[0.125, 0.125, 0.75], y=[0.075, 0.85, 0.075])
@@ -36,8 +36,8 @@ class TestAgreement:
 
     def test_the_majority_is_that_of_what_was_seen(self):
         log = tiny_log()
-        second = Part(log, np.array([3, 4]), "the second episode")
-        first = Part(log, np.array([0, 1, 2]), "the first")
+        second = EpisodeSubset(log, np.array([3, 4]), "the second episode")
+        first = EpisodeSubset(log, np.array([0, 1, 2]), "the first")
         measured = diagnose(UP_SAME, second, first)
         assert measured.dimensions[0].majority_accuracy == pytest.approx(1 / 2)
         assert (measured.log.measured_on, measured.log.compared_with) == ("the second episode", "the first")
@@ -120,5 +120,5 @@ class TestOtherVariables:
 
     def test_in_another_order(self):
         log = dataclasses.replace(tiny_log(), state_names=("y", "x"))
-        with pytest.raises(ActionlessError, match="in another order"):
+        with pytest.raises(ActionlessError, match="other variables, or another order"):
             diagnose(UP_SAME, log)

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from linear_task import planner
+from linear_environment import planner
 
 import actionless
 from actionless import cli
@@ -192,7 +192,7 @@ class TestFile:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(ActionlessError, match=r"policy.onnx: No space left on device; make room"):
+        with pytest.raises(ActionlessError, match=r"policy.onnx: No space left on device; free some space"):
             export(policy("utilities"), path, overwrite=True)
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == ["policy.onnx"]
@@ -228,7 +228,7 @@ class TestVerb:
     def test_a_file_that_exists(self, capsys, folder):
         (folder / "policy.onnx").write_text("something else")
         line = self.refusal(capsys, "state", "--out", "policy.onnx")
-        assert line == "policy.onnx: exists already; choose another name, or replace it with --overwrite"
+        assert line == "policy.onnx: already exists; choose another name, or replace it with --overwrite"
         assert (folder / "policy.onnx").read_text() == "something else"
         assert cli.run(["export", "state", "--out", "policy.onnx", "--overwrite"]) == 0
         onnx.checker.check_model("policy.onnx")
@@ -236,9 +236,9 @@ class TestVerb:
     @pytest.mark.parametrize(
         ("out", "line"),
         [
-            ("policy.pt", "policy.pt: what can be written is FILE.onnx"),
+            ("policy.pt", "policy.pt: the output file must end in .onnx"),
             ("nowhere/policy.onnx", "nowhere/policy.onnx: the folder nowhere does not exist; create it first"),
-            ("f.onnx", "f.onnx: a folder of this name is there, which is not replaced; choose another"),
+            ("f.onnx", "f.onnx: is an existing folder, which is not overwritten; choose another name"),
         ],
     )
     def test_a_target_that_cannot_be(self, capsys, folder, out, line):
@@ -248,7 +248,9 @@ class TestVerb:
     def test_a_policy_of_actions(self, capsys, folder):
         line = self.refusal(capsys, "action", "--out", "policy.onnx")
         assert line.startswith("action: holds a policy of bc-action, which is no state policy: give one pre-trained")
-        with pytest.raises(ActionlessError, match="bc-action gives actions, and what is exported proposes Δs"):
+        with pytest.raises(
+            ActionlessError, match="bc-action gives actions, but only policies that propose Δs can be exported"
+        ):
             export(ActionPolicy.load("action"), "policy.onnx")
         assert not (folder / "policy.onnx").exists()
 
@@ -256,7 +258,9 @@ class TestVerb:
         planner().save(folder / "plans")
         line = self.refusal(capsys, "plans", "--out", "policy.onnx")
         assert line.startswith("plans: holds a policy of afdt, which is no state policy: give one pre-trained")
-        with pytest.raises(ActionlessError, match="afdt plans from many steps, and what is exported proposes Δs"):
+        with pytest.raises(
+            ActionlessError, match="afdt plans from many steps, but only policies that propose Δs can be exported"
+        ):
             export(planner(), "policy.onnx")
         assert not (folder / "policy.onnx").exists()
 

@@ -11,7 +11,7 @@ from typing import get_args
 import jax
 import numpy as np
 import pytest
-from linear_task import TASK, labelled_log, planner
+from linear_environment import LINEAR, labelled_log, planner
 
 import actionless
 from actionless import cli
@@ -96,7 +96,7 @@ def test_training_and_the_summary(run, tmp_path):
     loop = OnlineLoopOptions(log_every=20, evaluate_every=20, episodes=1)
     # The agent that compiles fastest.
     brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8}
-    actionless.train(TASK, tmp_path / "run", agent="decqn", guide=run, loop=loop, **brief)
+    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, loop=loop, **brief)
     rows = keys_of_rows(tmp_path / "run" / "metrics.jsonl")
     measured = {re.sub(f"/({'|'.join(VARIABLES)})$", "/NAME", key) for key in rows}
     for agent in get_args(agents.AgentName):
@@ -127,7 +127,7 @@ def test_finetuning_beside_training():
 
 def test_evaluation(run, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path))
-    played = ["--env", TASK, "--labelled", str(run.parent / "linear.npz"), "--scale", "smoke", "--episodes", "1"]
+    played = ["--env", LINEAR, "--labelled", str(run.parent / "linear.npz"), "--scale", "smoke", "--episodes", "1"]
     capsys.readouterr()
     assert cli.run(["evaluate", str(run), *played, "--json"]) == 0
     assert set(nested(json.loads(capsys.readouterr().out))) == documented("evaluate --json")

@@ -3,7 +3,7 @@ import pytest
 from hand_made import BINS, tiny_log
 
 from actionless.analysis import reachability as module
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.analysis.reachability import nearest_neighbours, reachability
 
 UP_SAME = np.tile([2, 1], (5, 1))
@@ -31,7 +31,7 @@ def test_nearest_neighbours_agree_with_all_distances(monkeypatch):
 def test_of_one_neighbour(monkeypatch):
     """States 0, 1, 2 have neighbours that go up; that of 5 is 4, which goes up; that of 4 is 5, which goes down."""
     monkeypatch.setattr(module, "NEIGHBOURS", 1)
-    part = Part.whole(tiny_log())
+    part = EpisodeSubset.whole(tiny_log())
     found = reachability(BINS, part, np.arange(5), UP_SAME, part)
     assert (found.neighbours, found.states, found.seen) == (1, 5, 5)
     assert found.proposed == pytest.approx(4 / 5)
@@ -41,7 +41,7 @@ def test_of_one_neighbour(monkeypatch):
 
 def test_all_variables_must_be_seen_together(monkeypatch):
     monkeypatch.setattr(module, "NEIGHBOURS", 1)
-    part = Part.whole(tiny_log())
+    part = EpisodeSubset.whole(tiny_log())
     found = reachability(BINS, part, np.arange(5), np.tile([2, 0], (5, 1)), part)
     assert found.proposed == 0
     assert found.proposed_by_variable == pytest.approx((4 / 5, 0))
@@ -50,7 +50,7 @@ def test_all_variables_must_be_seen_together(monkeypatch):
 def test_only_what_was_seen_counts():
     """The first episode never went down."""
     log = tiny_log()
-    first, second = Part(log, np.arange(3), "first"), Part(log, np.arange(3, 5), "second")
+    first, second = EpisodeSubset(log, np.arange(3), "first"), EpisodeSubset(log, np.arange(3, 5), "second")
     found = reachability(BINS, second, np.arange(2), np.array([[0, 1], [2, 1]]), first)
     assert (found.neighbours, found.seen) == (3, 3)
     assert found.proposed == pytest.approx(1 / 2)

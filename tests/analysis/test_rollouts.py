@@ -3,12 +3,22 @@ import json
 
 import numpy as np
 import pytest
-from linear_task import CHOOSING, TASK, Linear, action_policy, discretiser, labelled_log, planner, pushes, state_policy
+from linear_environment import (
+    CHOOSING,
+    LINEAR,
+    Linear,
+    action_policy,
+    discretiser,
+    labelled_log,
+    planner,
+    pushes,
+    state_policy,
+)
 
 from actionless.analysis import rollouts as module
 from actionless.analysis.expert_idm import ExpertIdmConfig
 from actionless.analysis.rollouts import Decision, evaluate_in_environment, roll_out
-from actionless.data import factorised
+from actionless.data import factorised_dmc
 from actionless.errors import ActionlessError
 from actionless.online.environments import Environment, make
 from actionless.training.evaluation import episode_seed
@@ -27,7 +37,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("experts")
 
 
-def evaluated(policy, cache, environment=TASK, log=None, **options):
+def evaluated(policy, cache, environment=LINEAR, log=None, **options):
     log = labelled_log() if log is None else log
     return evaluate_in_environment(policy, environment, log, scale="smoke", cache=cache, **options)
 
@@ -45,7 +55,7 @@ class Ends(Linear):
 
 
 def first_place(seed, number):
-    return make(TASK).reset(episode_seed(seed, -1 - number))
+    return make(LINEAR).reset(episode_seed(seed, -1 - number))
 
 
 @pytest.mark.parametrize("head", ["utilities", "logits", "next_state", "difference"])
@@ -62,17 +72,17 @@ def test_what_is_possible_is_realised_without_error(head, cache):
 
 def own_choices():
     push = pushes(600)
-    return labelled_log(push, actions=push + 2)  # the task counts from 1
+    return labelled_log(push, actions=push + 2)  # the environment counts from 1
 
 
 def factorised_log():
-    """Its actions are the indices of levels between the task's limits."""
+    """Its actions are the indices of levels between the environment's limits."""
     push = pushes(600)
     log = labelled_log(push, actions=push + 1)
-    return dataclasses.replace(log, source=dataclasses.replace(log.source, format=factorised.FORMAT))
+    return dataclasses.replace(log, source=dataclasses.replace(log.source, format=factorised_dmc.FORMAT))
 
 
-@pytest.mark.parametrize(("environment", "log"), [(CHOOSING, own_choices()), (TASK, factorised_log())])
+@pytest.mark.parametrize(("environment", "log"), [(CHOOSING, own_choices()), (LINEAR, factorised_log())])
 def test_choices_are_realised_exactly(environment, log, cache):
     figures = evaluated(state_policy("utilities"), cache, environment, log, episodes=3)
     starts = np.array([first_place(0, i)[0] for i in range(3)])
@@ -84,11 +94,11 @@ def test_choices_are_realised_exactly(environment, log, cache):
 def test_side_by_side_is_one_by_one(cache):
     together = evaluated(state_policy("difference", (1, 0)), cache, episodes=5, seed=3).rollouts
     assert len(set(together.lengths.tolist())) > 1  # some drop out before others
-    policy, task = state_policy("difference", (1, 0)), make(TASK)
-    expert = module.expert_idm(labelled_log(), task, policy.model.discretiser, "difference", CONFIG, cache=cache)
+    policy, environment = state_policy("difference", (1, 0)), make(LINEAR)
+    expert = module.expert_idm(labelled_log(), environment, policy.model.discretiser, "difference", CONFIG, cache=cache)
     decide = module._through_expert(policy, expert)
     for i in range(5):
-        alone = roll_out([task], decide, [episode_seed(3, -1 - i)], policy.model.discretiser)
+        alone = roll_out([environment], decide, [episode_seed(3, -1 - i)], policy.model.discretiser)
         assert alone.lengths[0] == together.lengths[i]
         np.testing.assert_allclose(alone.returns[0], together.returns[i], rtol=1e-5)
         np.testing.assert_array_equal(alone.delta_errors[0], together.delta_errors[i])
@@ -101,7 +111,7 @@ def test_errors_worked_by_hand():
         rows = len(states)
         return Decision(np.tile(np.float32([1, -1]), (rows, 1)), np.ones((rows, 2), np.int8))
 
-    played = roll_out([make(TASK), make(TASK)], decide, [1, 2], discretiser())
+    played = roll_out([make(LINEAR), make(LINEAR)], decide, [1, 2], discretiser())
     np.testing.assert_array_equal(played.delta_errors, [[0, 2], [0, 2]])
     np.testing.assert_array_equal(played.returns, played.lengths)
 
@@ -120,7 +130,7 @@ def test_an_error_is_a_mean_over_the_episode_and_then_over_episodes():
 
 
 class TestActionPolicy:
-    def test_acts_by_itself_in_the_tasks_own_units(self, tmp_path):
+    def test_acts_by_itself_in_the_environments_own_units(self, tmp_path):
         # 1 of [-2, 2] is half strength up, 0.5 of [0, 1] stays: six units from the start, in steps of a half.
         figures = evaluated(action_policy([1.0, 0.5]), tmp_path, episodes=2)
         np.testing.assert_array_equal(figures.rollouts.lengths, [10, 10])
@@ -142,7 +152,7 @@ def test_a_planner_is_not_played(tmp_path):
 def test_figures_are_plain_values(cache):
     about = evaluated(state_policy("utilities"), cache, episodes=3).to_dict()
     assert json.loads(json.dumps(about)) == about
-    assert (about["environment"], about["rollout_episodes"], about["score"]) == (TASK, 3, None)
+    assert (about["environment"], about["rollout_episodes"], about["score"]) == (LINEAR, 3, None)
     assert about["return_std"] > 0
     assert about["idm_error"] < 0.15
 
@@ -159,8 +169,8 @@ class TestRefused:
         with pytest.raises(ActionlessError, match="episodes=0: choose at least 1"):
             evaluated(state_policy("utilities"), tmp_path, episodes=0)
 
-    def test_another_task(self, tmp_path):
-        with pytest.raises(ActionlessError, match="trained on 2 variables, and CartPole-v1 has 4: give the task"):
+    def test_another_environment(self, tmp_path):
+        with pytest.raises(ActionlessError, match="2 variables, but CartPole-v1 has 4: give the environment"):
             evaluated(state_policy("utilities"), tmp_path, "CartPole-v1")
 
     def test_a_log_without_actions(self, tmp_path):
@@ -170,10 +180,10 @@ class TestRefused:
 
     def test_a_log_with_variables_in_another_order(self, tmp_path):
         log = dataclasses.replace(labelled_log(), state_names=("s1", "s0"))
-        with pytest.raises(ActionlessError, match=r"'s1' is number 0, the policy's number 1 .* in the order s0, s1"):
+        with pytest.raises(ActionlessError, match=r"'s1' has index 0, but index 1 in the policy .* order s0, s1"):
             evaluated(state_policy("utilities"), tmp_path, log=log)
 
     def test_an_episode_without_an_end(self, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "MOST_STEPS", 3)
-        with pytest.raises(ActionlessError, match="no end after 3 steps; register it with max_episode_steps"):
+        with pytest.raises(ActionlessError, match=r"does not end after 3 steps; .* with max_episode_steps"):
             evaluated(action_policy([0.0, 0.5]), tmp_path)

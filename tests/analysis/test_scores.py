@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from linear_task import TASK, labelled_log
+from linear_environment import LINEAR, labelled_log
 
 from actionless.analysis.scores import KNOWN, reference_scores
 from actionless.data.recording import Recording, write_recording
@@ -22,7 +22,7 @@ def normalised_score(environment, episode_return, log=None):
         ("dmc:quadruped-walk", 121.31, 781.19),
     ],
 )
-def test_by_the_tasks_name(environment, random, expert):
+def test_by_the_name_of_the_environment(environment, random, expert):
     assert normalised_score(environment, random) == 0
     assert normalised_score(environment, expert) == pytest.approx(100)
     assert normalised_score(environment, (random + expert) / 2) == pytest.approx(50)
@@ -37,9 +37,9 @@ def test_worked_by_hand():
 
 
 @pytest.mark.parametrize(
-    "environment", ["Ant-v5", "CartPole-v1", "dmc:hopper-hop", "own_tasks:Hopper-v5", "hopper-medium"]
+    "environment", ["Ant-v5", "CartPole-v1", "dmc:hopper-hop", "own_environments:Hopper-v5", "hopper-medium"]
 )
-def test_a_task_without_references_has_no_score(environment):
+def test_an_environment_without_references_has_no_score(environment):
     assert normalised_score(environment, 1.0) is None
 
 
@@ -54,20 +54,20 @@ def recorded(path, **metadata):
 
 class TestRecorded:
     def test_by_the_logs_own_references(self, tmp_path):
-        log = recorded(tmp_path / "log.hdf5", environment=TASK, random_return=-10.0, expert_return=30.0)
-        assert normalised_score(TASK, 0.0, log) == 25
+        log = recorded(tmp_path / "log.hdf5", environment=LINEAR, random_return=-10.0, expert_return=30.0)
+        assert normalised_score(LINEAR, 0.0, log) == 25
 
     def test_the_benchmarks_go_first(self, tmp_path):
         log = recorded(tmp_path / "log.hdf5", environment="Hopper-v5", random_return=0.0, expert_return=1.0)
         assert reference_scores("Hopper-v5", log) is KNOWN["hopper"]
 
-    def test_those_of_another_task_are_not_taken(self, tmp_path):
+    def test_those_of_another_environment_are_not_used(self, tmp_path):
         log = recorded(tmp_path / "log.hdf5", environment="Ant-v5", random_return=-10.0, expert_return=30.0)
-        assert normalised_score(TASK, 0.0, log) is None
+        assert normalised_score(LINEAR, 0.0, log) is None
 
     @pytest.mark.parametrize("returns", [{"random_return": 1.0}, {"random_return": 1.0, "expert_return": 1.0}])
     def test_a_log_without_an_expert_gives_none(self, tmp_path, returns):
-        assert normalised_score(TASK, 0.0, recorded(tmp_path / "log.hdf5", environment=TASK, **returns)) is None
+        assert normalised_score(LINEAR, 0.0, recorded(tmp_path / "log.hdf5", environment=LINEAR, **returns)) is None
 
     def test_a_log_of_another_format_gives_none(self, tmp_path):
-        assert normalised_score(TASK, 0.0, labelled_log(path=tmp_path / "log.csv")) is None
+        assert normalised_score(LINEAR, 0.0, labelled_log(path=tmp_path / "log.csv")) is None

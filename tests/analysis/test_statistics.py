@@ -119,16 +119,16 @@ class TestCurves:
     def test_steps_that_were_not_reached(self, steps):
         with pytest.raises(
             ActionlessError,
-            match=f"measured from step 10 to 30 has no value at each step from {steps[0]} to {steps[1]}: ask for steps",
+            match=f"measured from step 10 to 30 does not cover the steps from {steps[0]} to {steps[1]}: ask for steps",
         ):
             values_at(np.array(steps), np.array([10, 30]), np.array([1.0, 2.0]))
 
     def test_nothing_measured(self):
-        with pytest.raises(ActionlessError, match="measured at no step has no value"):
+        with pytest.raises(ActionlessError, match="measured at no step does not cover"):
             values_at(np.array([1]), np.array([], int), np.array([]))
 
     def test_rows_out_of_order(self):
-        with pytest.raises(ActionlessError, match="must rise: sort its rows"):
+        with pytest.raises(ActionlessError, match="must increase: sort its rows"):
             values_at(np.array([10]), np.array([10, 10]), np.array([1.0, 2.0]))
 
 
@@ -137,27 +137,27 @@ class TestBadInput:
         scores = SCORES.copy()
         scores[2, 1] = np.nan
         for function in (aggregate, mean_and_error):
-            with pytest.raises(ActionlessError, match=r"scores: nan at \[2, 1\] \(run first\); leave the run out"):
+            with pytest.raises(ActionlessError, match=r"nan at index \[2, 1\] \(run first\); leave out the run"):
                 function(scores)
         with pytest.raises(ActionlessError, match="scores: nan"):
             probability_of_improvement(SCORES, scores)
 
     @pytest.mark.parametrize("shape", [(0, 2), (2, 0)])
     def test_nothing(self, shape):
-        with pytest.raises(ActionlessError, match=r"scores of shape \(., .\): there must be a run"):
+        with pytest.raises(ActionlessError, match=r"scores of shape \(., .\): give at least one run"):
             aggregate(np.zeros(shape))
 
     def test_other_tasks(self):
-        with pytest.raises(ActionlessError, match="scores of 2 tasks beside scores of 1: compare on the same tasks"):
+        with pytest.raises(ActionlessError, match="scores of 2 tasks and of 1 tasks: compare on the same tasks"):
             probability_of_improvement(SCORES, SCORES[:, :1])
 
     @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
     def test_confidence(self, confidence):
-        with pytest.raises(ActionlessError, match=r"confidence=.*: choose a share between 0 and 1, such as 0.95"):
+        with pytest.raises(ActionlessError, match=r"confidence=.*: choose a number between 0 and 1, such as 0.95"):
             aggregate(SCORES, confidence=confidence)
 
     def test_resamples(self):
-        with pytest.raises(ActionlessError, match="resamples=0: draw at least one"):
+        with pytest.raises(ActionlessError, match="resamples=0: choose at least 1"):
             probability_of_improvement(SCORES, SCORES, resamples=0)
 
 

@@ -26,8 +26,9 @@ def figures(score, grade="imitates", error=1.0, skill=0.5):
 
 def play(script, runs, found):
     for piece, said in found.items():
-        (runs / piece.name).mkdir(parents=True)
-        (runs / piece.name / script.FIGURES).write_text(json.dumps(said))
+        folder = runs / piece.name / script.EVALUATION
+        folder.mkdir(parents=True)
+        (folder / script.FIGURES).write_text(json.dumps(said))
 
 
 def test_everything(script, tmp_path, capsys):

@@ -37,7 +37,7 @@ def test_inspect_in_the_terminal(log_file):
     assert done.stderr == ""
     assert "20 of 2 variables" in done.stdout
     assert "height" in done.stdout
-    assert "a single episode" in done.stdout
+    assert "only one episode" in done.stdout
 
 
 def test_inspect_json_has_the_contract_keys(log_file):
@@ -75,7 +75,7 @@ def test_a_bug_shows_its_traceback(capsys, monkeypatch):
     def broken(_arguments):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli, "_dispatch", broken)
+    monkeypatch.setattr(cli, "call", broken)
     assert cli.run([]) == 1
     assert "ZeroDivisionError: oops" in capsys.readouterr().err
 
@@ -84,7 +84,7 @@ def test_interrupt(capsys, monkeypatch):
     def interrupted(_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_dispatch", interrupted)
+    monkeypatch.setattr(cli, "call", interrupted)
     assert cli.run([]) == 130
 
 

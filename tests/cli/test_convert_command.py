@@ -70,7 +70,7 @@ def test_a_target_that_exists(capsys, folder, out):
     capsys.readouterr()
     line = refusal(capsys, *arguments, "--state-columns", "speed")
     place = folder / "datasets" / "flights-v0" if out.startswith("minari:") else out
-    assert line == f"{place}: exists already; choose another name, or replace it with --overwrite"
+    assert line == f"{place}: already exists; choose another name, or replace it with --overwrite"
     assert actionless.read(out).state_names == ("height",)
     assert cli.run(["convert", *arguments, "--state-columns", "speed", "--overwrite"]) == 0
     assert actionless.read(out).state_names == ("speed",)
@@ -80,7 +80,10 @@ def test_the_settings_of_another_table_are_kept(capsys, folder):
     settings = 'state_columns = ["height"]\nreward_column = "gain"\nepisode_column = "flight"\n'
     (folder / "flights.toml").write_text(settings)
     line = refusal(capsys, "flights.csv", "--out", "flights.parquet", "--overwrite")
-    assert line == "flights.toml: belongs to another table, since there is no flights.parquet; choose another name"
+    assert line == (
+        "flights.toml: already exists and belongs to another table, because there is no flights.parquet; "
+        "choose another name"
+    )
     assert (folder / "flights.toml").read_text() == settings
     assert not (folder / "flights.parquet").exists()
 
@@ -88,7 +91,7 @@ def test_the_settings_of_another_table_are_kept(capsys, folder):
 @pytest.mark.parametrize(
     ("out", "line"),
     [
-        ("log.xlsx", "log.xlsx: what can be written is FILE.parquet, FILE.npz or minari:ID"),
+        ("log.xlsx", "log.xlsx: the output must be FILE.parquet, FILE.npz or minari:ID"),
         ("nowhere/log.npz", "nowhere/log.npz: the folder nowhere does not exist; create it first"),
     ],
 )

@@ -8,6 +8,8 @@ import pytest
 
 import actionless
 from actionless import cli
+from actionless.execution.job import is_done
+from actionless.runs.directory import read_result
 from actionless.training.options import LearnerOptions, LoopOptions
 from actionless.training.pretrain import pretrain
 
@@ -63,6 +65,31 @@ def test_figures_are_those_of_the_held_out_episodes(run, capsys):
     assert figures["verdict"]["grade"]
 
 
+def test_figures_in_a_folder(run, tmp_path, capsys):
+    folder = tmp_path / "new" / "evaluation"
+    code, out, _ = call(capsys, run, "--json", "--out", folder)
+    assert code == 0
+    assert (folder / "figures.json").read_text() == out
+    figures, result = json.loads(out), read_result(folder)
+    assert (result.verb, result.steps) == ("evaluate", 0)
+    assert result.final["delta_error"] == figures["delta_error"]
+    assert is_done(folder)
+    code, _, err = call(capsys, run, "--out", folder)
+    assert code == 2
+    assert err == f"actionless: {folder} holds an evaluation: choose another --out, or replace it with --overwrite\n"
+    (folder / "result.json").write_text("{")
+    assert not is_done(folder)
+    assert call(capsys, run, "--out", folder, "--overwrite")[0] == 0
+    assert is_done(folder)
+
+
+def test_a_run_directory_takes_no_figures(run, capsys):
+    before = (run / "result.json").read_bytes()
+    code, _, err = call(capsys, run, "--out", run, "--overwrite")
+    assert (code, err) == (2, f"actionless: {run} is a run directory: choose another --out\n")
+    assert (run / "result.json").read_bytes() == before
+
+
 def test_in_the_terminal(run, capsys):
     code, out, err = call(capsys, run)
     assert (code, err) == (0, "")
@@ -113,7 +140,7 @@ class TestMistakes:
         pretrain(log, tmp_path / "run", **TINY, method="bc-delta")
         code, _, err = call(capsys, tmp_path / "run")
         assert code == 2
-        assert "handed over from Python, so it cannot be read again: give a log with --data" in err
+        assert "passed in from Python, so it cannot be read again: give a log with --data" in err
 
     def test_a_policy_of_actions_has_nothing_to_compare(self, tmp_path, capsys):
         log = actionless.read(save_walk(tmp_path / "walk.npz"), with_actions=True)
@@ -126,12 +153,14 @@ class TestMistakes:
     def test_a_task_needs_a_labelled_log(self, run, capsys, lone):
         code, _, err = call(capsys, run, *lone)
         assert code == 2
-        assert err == "actionless: --env and --labelled go together: the task, and a log of it with actions\n"
+        assert (
+            err == "actionless: --env requires --labelled (a log of that environment with actions), and the reverse\n"
+        )
 
     def test_how_to_read_without_a_log(self, run, capsys):
         code, _, err = call(capsys, run, "--state-columns", "height,speed")
         assert code == 2
-        assert err.startswith("actionless: options of how to read a log go with --data or --labelled")
+        assert err.startswith("actionless: options for reading a log require --data or --labelled")
 
     def test_no_run(self, tmp_path, capsys):
         code, _, err = call(capsys, tmp_path / "nowhere")

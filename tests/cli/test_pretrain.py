@@ -67,7 +67,7 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_fi
         assert not (run / "result.json").exists()
         begin = ["resume", run]
     stopped_at = int(Checkpoints(run / "checkpoints").paths()[-1].name.removeprefix("step-"))
-    assert f"stopped at step {stopped_at}; `actionless resume {run}` goes on from there" in said
+    assert f"stopped at step {stopped_at}; `actionless resume {run}` resumes it" in said
     assert "Traceback" not in said
     process = start("resume", run)  # on as many threads as run.json says, not as there are cores
     said, _ = process.communicate()
@@ -101,7 +101,7 @@ def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130, said
-    assert f"stopped; `actionless resume {run}` goes on from there" in said
+    assert f"stopped; `actionless resume {run}` resumes it" in said
     assert not (run / "result.json").exists()
     assert json.loads((run / "seed-1" / "run.json").read_text())["seed"] == 1
     process = start("resume", run, JAX_PLATFORMS="cpu")
@@ -148,7 +148,7 @@ def is_held(lock):
 
 def test_existing_out_is_refused_before_the_data_is_read(capsys, tmp_path):
     said = complaint(capsys, "pretrain", "no-such-file.npz", "--out", tmp_path)
-    assert f"{tmp_path} exists: `actionless resume {tmp_path}` goes on with it, --overwrite replaces it" in said
+    assert f"{tmp_path} exists: `actionless resume {tmp_path}` resumes it, --overwrite replaces it" in said
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_existing_out_is_refused_before_the_data_is_read(capsys, tmp_path):
         (["--method=bc-delta", "--alpha=3"], ["alpha: not an option of bc-delta"]),
         (["--method=bc"], ["'bc'", "bc-delta"]),
         (["--seeds=0"], ["seeds=0: choose at least 1"]),
-        (["--hidden=64,x"], ["--hidden", "'64,x' is no list of whole numbers"]),
+        (["--hidden=64,x"], ["--hidden", "'64,x' is not a list of whole numbers"]),
         (["--mask-terminals=maybe"], ["--mask-terminals", "'maybe' is neither true nor false"]),
         (["--alpa=3"], ["--alpa", "perhaps you meant --alpha"]),
     ],
@@ -182,7 +182,7 @@ def test_bug_of_a_seed_is_a_bug(capsys, tmp_path, log_file, monkeypatch):
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'ZeroDivisionError: division by zero' >&2; exit 1\n")
     script.chmod(0o755)
-    monkeypatch.setattr("actionless.training.seeds.sys.executable", str(script))
+    monkeypatch.setattr("sys.executable", str(script))
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(log_file), "--out", str(run), "--scale=smoke", "--seeds=2"]) == 1
     said = capsys.readouterr().err
@@ -209,7 +209,7 @@ def test_exploding_rewards_exit_2_without_a_result(capsys, tmp_path):
 
 
 def test_only_a_run_can_be_gone_on_with(capsys, tmp_path):
-    assert "no run.json there, so it is no run directory" in complaint(capsys, "resume", tmp_path)
+    assert "no run.json there, so it is not a run directory" in complaint(capsys, "resume", tmp_path)
 
 
 def test_warnings_of_the_log_are_shown(capsys, caplog, tmp_path):
@@ -218,5 +218,5 @@ def test_warnings_of_the_log_are_shown(capsys, caplog, tmp_path):
     np.savez(tmp_path / "log.npz", states=states, next_states=next_states, rewards=np.zeros(20), terminals=terminals)
     run = tmp_path / "run"
     assert cli.run(["pretrain", str(tmp_path / "log.npz"), "--out", str(run), "--scale=smoke", "--steps=1"]) == 0
-    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not go on from the row before" in caplog.text
+    assert f"{tmp_path / 'log.npz'}: 19 of 20 rows do not continue the row before" in caplog.text
     assert "held-out Δs accuracy" in capsys.readouterr().out

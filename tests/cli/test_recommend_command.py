@@ -108,7 +108,7 @@ class TestMistakes:
         pretrain(log, tmp_path / "run", **TINY, method="bc-delta")
         code, _, err = call(capsys, tmp_path / "run")
         assert code == 2
-        assert "handed over from Python, so it cannot be read again: give STATES" in err
+        assert "passed in from Python, so it cannot be read again: give STATES" in err
 
 
 def test_episodes_that_all_ended_stop_nowhere():
@@ -118,5 +118,5 @@ def test_episodes_that_all_ended_stop_nowhere():
     flags = np.array([True])
     zeros = np.zeros((1, 1))
     log = Log(zeros, np.zeros(1), zeros, flags, flags, ("x",), Source("end.npz", "npz", ("states",)))
-    with pytest.raises(actionless.ActionlessError, match=r"end.npz: a terminal ends every episode, .*: give STATES"):
+    with pytest.raises(actionless.ActionlessError, match=r"every episode ends in a terminal state, .*: give STATES"):
         latest_states(log)

@@ -37,7 +37,7 @@ def test_what_is_there_is_replaced_only_when_asked(capsys, tmp_path, run):
     page = tmp_path / "page.html"
     page.write_text("mine")
     said = complaint(capsys, "report", run, "--out", page)
-    assert said == f"actionless: {page}: exists already; choose another name, or replace it with --overwrite\n"
+    assert said == f"actionless: {page}: already exists; choose another name, or replace it with --overwrite\n"
     assert page.read_text() == "mine"
     assert cli.run(["report", str(run), "--out", str(page), "--overwrite"]) == 0
     assert page.read_text("utf-8") != "mine"
@@ -46,7 +46,7 @@ def test_what_is_there_is_replaced_only_when_asked(capsys, tmp_path, run):
 def test_what_a_user_can_mend_is_one_line_and_nothing_is_written(capsys, tmp_path, run):
     page = tmp_path / "page.html"
     assert "no run.json there" in complaint(capsys, "report", tmp_path / "other", "--out", page)
-    assert "what can be written is FILE.html" in complaint(capsys, "report", run, "--out", tmp_path / "page.pdf")
+    assert "the output file must end in .html" in complaint(capsys, "report", run, "--out", tmp_path / "page.pdf")
     assert "nothing to report: name the directory of a run" in complaint(capsys, "report", "--out", page)
     (run / "metrics.jsonl").write_text("garbage\n")
     assert "metrics.jsonl, line 1: not a row of metrics" in complaint(capsys, "report", run, "--out", page)

@@ -211,7 +211,7 @@ def test_an_existing_target_is_replaced_only_on_request(out, tmp_path):
     first, second = make_log(lengths=(2,), terminal=(False,)), make_log(names=("p", "q", "r"))
     round_trip(first, out)
     before = all_files(tmp_path)
-    with pytest.raises(ActionlessError, match="exists already; choose another name, or replace it with --overwrite"):
+    with pytest.raises(ActionlessError, match="already exists; choose another name, or replace it with --overwrite"):
         convert(second, out)
     assert all_files(tmp_path) == before
     convert(second, out, overwrite=True)
@@ -224,7 +224,9 @@ def test_a_toml_of_another_table_is_never_overwritten(overwrite, tmp_path):
     (tmp_path / "log.csv").write_text("a,b\n1,2\n3,4\n")
     (tmp_path / "log.toml").write_text('state_columns = "a"\nreward_column = "b"\n')
     before = all_files(tmp_path)
-    message = r"log\.toml: belongs to another table, since there is no log\.parquet; choose another name"
+    message = (
+        r"log\.toml: already exists and belongs to another table, because there is no log\.parquet; choose another name"
+    )
     with pytest.raises(ActionlessError, match=message):
         convert(read("log.csv"), "log.parquet", overwrite=overwrite)
     assert all_files(tmp_path) == before
@@ -235,7 +237,7 @@ def test_a_toml_of_another_table_is_never_overwritten(overwrite, tmp_path):
 def test_a_link_that_leads_nowhere_is_something_there(name, tmp_path):
     link = tmp_path / name
     link.symlink_to(tmp_path / "unmounted" / name)
-    with pytest.raises(ActionlessError, match=f"{name}: (exists already|belongs to another table)"):
+    with pytest.raises(ActionlessError, match=f"{name}: (already exists|already exists and belongs to another table)"):
         convert(make_log(), link.with_suffix(".parquet") if name == "log.toml" else link)
     assert link.is_symlink()
 
@@ -290,7 +292,7 @@ def test_nothing_half_written_stays(out, overwrite, tmp_path, monkeypatch):
     failing = Failing(**{field.name: getattr(log, field.name) for field in dataclasses.fields(Log)})
     monkeypatch.setattr(log_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(np, "savez", lambda file, **arrays: (file.write(b"half"), failing.rewards, failing.rewards))
-    with pytest.raises(ActionlessError, match=r"cannot be written .*No space left on device.*nothing was kept"):
+    with pytest.raises(ActionlessError, match=r"cannot be written .*No space left on device.*partial file was removed"):
         convert(failing, out, overwrite=overwrite)
     assert all_files(tmp_path) == before
 
@@ -298,14 +300,14 @@ def test_nothing_half_written_stays(out, overwrite, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("log.csv", r"log\.csv: what can be written is FILE\.parquet, FILE\.npz or minari:ID"),
-        ("log", "what can be written is"),
+        ("log.csv", r"log\.csv: the output must be FILE\.parquet, FILE\.npz or minari:ID"),
+        ("log", "the output must be FILE"),
         ("nowhere/log.npz", "the folder nowhere does not exist; create it first"),
         (f"{'x' * 300}.npz", r"cannot be written \(File name too long\); choose another name"),
         (f"{'x' * 300}.parquet", r"cannot be written \(File name too long\)"),
-        ("minari:log", "minari:log: not an id that Minari takes; it is minari:NAME-v0"),
-        ("minari:../log-v0", "not an id that Minari takes"),
-        ("minari:", "not an id that Minari takes"),
+        ("minari:log", "minari:log: not a valid Minari id; write minari:NAME-v0"),
+        ("minari:../log-v0", "not a valid Minari id"),
+        ("minari:", "not a valid Minari id"),
     ],
 )
 def test_targets_that_cannot_be(out, message, tmp_path):
@@ -324,7 +326,7 @@ def test_a_folder_is_never_replaced(out, tmp_path):
     for folder in (tmp_path / "log.npz", tmp_path / "datasets" / "log-v0" / "other-v0"):
         folder.mkdir(parents=True)
         (folder / "precious").touch()
-    with pytest.raises(ActionlessError, match="a folder of this name is there"):
+    with pytest.raises(ActionlessError, match="is an existing folder"):
         convert(make_log(), out, overwrite=True)
     assert len(all_files(tmp_path)) == 2
 

@@ -216,7 +216,7 @@ def test_an_episode_without_a_step_is_left_out_with_a_warning():
     log = read()
     assert log.states.tolist() == [[0, 0]]
     assert log.ends.tolist() == [True]
-    assert log.warnings == ("2 episodes have no step and no transition; left out",)
+    assert log.warnings == ("2 episodes have no steps; left out",)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -258,12 +258,12 @@ def test_files_of_a_data_set(root):
 
 
 def test_data_set_that_is_not_there(monkeypatch, root):
-    message = f"minari:test/gone-v0: not found in {root}; fetch it: minari download test/gone-v0"
+    message = f"minari:test/gone-v0: not found in {root}; get it with: minari download test/gone-v0"
     with pytest.raises(ActionlessError) as caught:
         read("minari:test/gone-v0")
     assert str(caught.value) == message
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ActionlessError, match=r"fetch it: pip install 'actionless\[minari\]', then minari download"):
+    with pytest.raises(ActionlessError, match=r"get it with: pip install 'actionless\[minari\]', then minari download"):
         read("minari:test/gone-v0")
 
 
@@ -274,7 +274,7 @@ def test_data_set_that_is_not_there(monkeypatch, root):
         (
             spaces.Box(0, 255, (32, 32, 3), np.uint8),
             np.zeros((3, 32, 32, 3), np.uint8),
-            "'observations' holds images, which are not supported",
+            "'observations' contains images, which are not supported",
         ),
         (
             spaces.Dict({"word": spaces.Text(4)}),
@@ -293,7 +293,7 @@ def test_actions_of_an_action_free_data_set(root):
     write(three_episodes())
     change_metadata(root, action_free=True)
     assert len(read()) == 5
-    with pytest.raises(ActionlessError, match=r"holds no actions .*: give a log with actions, or learn"):
+    with pytest.raises(ActionlessError, match=r"has no actions .*: give a log with actions, or learn"):
         read(with_actions=True)
 
 
@@ -335,7 +335,7 @@ def test_arrays_that_do_not_fit_together():
     episodes = three_episodes()
     episodes[1] = episode(np.zeros((2, 2), np.float32), rewards=np.zeros(2))
     write(episodes)
-    with pytest.raises(ActionlessError, match=r"episode 1: 'observations' has shape \(2, 2\), but 2 .*\(3, 2\)"):
+    with pytest.raises(ActionlessError, match=r"episode 1: 'observations' has shape \(2, 2\), but with 2 .*\(3, 2\)"):
         read()
 
 
@@ -393,12 +393,12 @@ def test_missing_episode_and_missing_key(root):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("observation_space", {}, "'observation_space' is not a space as Minari writes it"),
-        ("observation_space", "{}", "'observation_space' is not a space as Minari writes it"),
-        ("observation_space", "Box(2,)", "'observation_space' is not a space as Minari writes it"),
-        ("observation_space", '{"type": "Box"}', r"as Minari writes it \(KeyError: 'shape'\); fetch"),
-        ("observation_space", '{"type": "Box", "shape": ["2"]}', "as Minari writes it"),
-        ("observation_space", '{"type": "Dict", "subspaces": [1]}', "as Minari writes it"),
+        ("observation_space", {}, "'observation_space' is not a valid Minari space"),
+        ("observation_space", "{}", "'observation_space' is not a valid Minari space"),
+        ("observation_space", "Box(2,)", "'observation_space' is not a valid Minari space"),
+        ("observation_space", '{"type": "Box"}', r"a valid Minari space \(KeyError: 'shape'\); fetch"),
+        ("observation_space", '{"type": "Box", "shape": ["2"]}', "a valid Minari space"),
+        ("observation_space", '{"type": "Dict", "subspaces": [1]}', "a valid Minari space"),
         ("observation_space", '{"type": "Dict", "subspaces": {}}', "'observation_space' has no variable"),
         ("total_episodes", "two", "'total_episodes' is 'two', not a whole number; fetch"),
         ("total_episodes", 2.0, "'total_episodes' is 2.0, not a whole number"),
@@ -434,7 +434,7 @@ def test_keys_that_hold_no_array(root, content):
 def test_damaged_metadata(root):
     write(three_episodes())
     change_metadata(root, data_format="tape")
-    with pytest.raises(ActionlessError, match="the storage 'tape' is not known"):
+    with pytest.raises(ActionlessError, match="unknown storage 'tape'; supported are"):
         read()
     change_metadata(root, total_episodes=None)
     with pytest.raises(ActionlessError, match="no 'total_episodes'"):

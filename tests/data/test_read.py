@@ -19,7 +19,7 @@ def error_of(data) -> str:
 def test_missing_and_empty(tmp_path):
     assert error_of(tmp_path / "none.hdf5") == f"{tmp_path / 'none.hdf5'}: no such file"
     (tmp_path / "empty.hdf5").touch()
-    assert error_of(tmp_path / "empty.hdf5") == f"{tmp_path / 'empty.hdf5'}: an empty file"
+    assert error_of(tmp_path / "empty.hdf5") == f"{tmp_path / 'empty.hdf5'}: the file is empty"
     assert "no file matches" in error_of(str(tmp_path / "*.csv"))
     assert "nothing to read" in error_of([])
 
@@ -37,13 +37,13 @@ def test_binary_called_csv(tmp_path):
     path = tmp_path / "log.csv"
     np.savez(tmp_path / "log.npz", a=np.zeros(3))
     (tmp_path / "log.npz").rename(path)
-    assert "its name says a text table, but by its first bytes it is an npz file" in error_of(path)
+    assert "its name says a text table, but its first bytes say it is an npz file" in error_of(path)
 
 
 def test_unknown_bytes(tmp_path):
     path = tmp_path / "log.dat"
     path.write_bytes(bytes(range(256)))
-    assert "not a log" in error_of(path)
+    assert "unknown format" in error_of(path)
 
 
 def test_a_folder_that_is_no_data_set(tmp_path):
@@ -55,7 +55,7 @@ def test_several_files_must_be_tables_of_one_kind(tmp_path):
     np.savez(tmp_path / "b.npz", x=np.zeros(2))
     (tmp_path / "c.csv").write_text("a,b\n1,2\n")
     assert "only tables" in error_of(str(tmp_path / "*.npz"))
-    assert "of one kind" in error_of([tmp_path / "a.npz", tmp_path / "c.csv"])
+    assert "must have the same format" in error_of([tmp_path / "a.npz", tmp_path / "c.csv"])
 
 
 def test_without_an_ending_the_content_decides(tmp_path):
@@ -74,7 +74,7 @@ def test_numbered_files_are_read_as_people_count(tmp_path):
 
 def test_options_of_tables_are_refused_elsewhere(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros(2))
-    with pytest.raises(ActionlessError, match="reward_column is an option of tables, and this is an npz file"):
+    with pytest.raises(ActionlessError, match="reward_column is an option for tables, but this is an npz file"):
         actionless.read(tmp_path / "a.npz", reward_column="r")
 
 

@@ -43,7 +43,7 @@ class TestTables:
 
     def test_no_number(self, tmp_path):
         TABLE.with_columns(speed=pl.lit("fast")).write_parquet(tmp_path / "now.parquet")
-        with pytest.raises(ActionlessError, match=r"now.parquet: the column 'speed' is String, which is no number"):
+        with pytest.raises(ActionlessError, match=r"now.parquet: the column 'speed' is String, which is not numeric"):
             read_states(str(tmp_path / "now.parquet"), NAMES)
 
     def test_no_rows(self, tmp_path):
@@ -63,7 +63,7 @@ class TestTables:
 
     def test_empty_standard_input(self, piped):
         piped("\n")
-        with pytest.raises(ActionlessError, match="standard input: empty; pipe a CSV"):
+        with pytest.raises(ActionlessError, match="standard input: empty; pipe in a CSV"):
             read_states("-", NAMES)
 
 
@@ -90,10 +90,10 @@ class TestNpz:
         [
             ({"rows": np.zeros((2, 2))}, "no key 'states' or 'observations'; the file has: rows"),
             ({"states": np.zeros((2, 3))}, "3 variables per state and no 'state_names', but the policy has 2"),
-            ({"states": np.zeros(2)}, r"'states' is float64 of shape \(2,\)"),
-            ({"states": np.array([["a", "b"]])}, "'states' is <U1 of shape"),
+            ({"states": np.zeros(2)}, r"'states' has type float64 and shape \(2,\)"),
+            ({"states": np.array([["a", "b"]])}, "'states' has type <U1 and shape"),
             ({"states": np.array([[0.0, np.inf]])}, r"'states', row 0 \(counting from 0\), variable 1 is inf"),
-            ({"states": np.zeros((2, 2)), "next_states": np.zeros((1, 2))}, r"next states of shape \(1, 2\)"),
+            ({"states": np.zeros((2, 2)), "next_states": np.zeros((1, 2))}, r"next states have shape \(1, 2\)"),
             (
                 {"states": np.zeros((2, 2)), "state_names": np.array(["height"])},
                 "'state_names' has 1 names for 2 state variables",
@@ -113,5 +113,5 @@ def test_no_such_file(tmp_path):
 
 def test_a_file_of_another_kind(tmp_path):
     (tmp_path / "now.pkl").write_bytes(b"\x80\x04N.")
-    with pytest.raises(ActionlessError, match=r"now.pkl: states are read from CSV, Parquet, Arrow or npz"):
+    with pytest.raises(ActionlessError, match=r"now.pkl: states must be a CSV, Parquet, Arrow or npz"):
         read_states(str(tmp_path / "now.pkl"), NAMES)

@@ -12,6 +12,7 @@ import pytest
 import actionless
 from actionless import ActionlessError
 from actionless.data import store
+from actionless.data.log import Source
 
 ROWS = np.arange(12.0).reshape(6, 2)
 
@@ -67,6 +68,25 @@ def test_a_damaged_cache_is_made_again(log_file, tmp_path, damage):
     assert again.memory_mapped
     assert again.fingerprint == whole.fingerprint
     np.testing.assert_array_equal(again.states, ROWS[:-1])
+
+
+def test_two_readers_of_one_file_do_not_meet(log_file, tmp_path):
+    """Both find the cache empty, fill files of their own and finish one after the other."""
+    folder = store.cache_folder([log_file], "")
+    readers = [store.Store(folder, memory_limit=0) for _ in range(2)]
+    filled = []
+    for value, reader in enumerate(readers):
+        filled.append(reader.allocate(3, 2, None, np.dtype(float), np.dtype(float)))
+        for array in (filled[-1].states, filled[-1].next_states, filled[-1].rewards):
+            array[:] = value
+        filled[-1].ends[-1] = True
+    source = Source(str(log_file), "npz", ("states",))
+    logs = [reader.finish(arrays, ("a", "b"), source, ()) for reader, arrays in zip(readers, filled, strict=True)]
+    assert [log.states[0, 0] for log in logs] == [0, 1]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    cached = store.Store(folder, memory_limit=0).cached()
+    assert cached is not None
+    assert cached.fingerprint == logs[1].fingerprint
 
 
 def test_a_log_that_fits_is_read_into_memory_although_it_is_cached(log_file):

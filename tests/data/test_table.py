@@ -93,26 +93,26 @@ def test_an_episode_that_goes_on_in_the_next_file_without_a_time(tmp_path):
     assert read(first, second, **options).warnings == ()
     first, second = write(tmp_path / "1.parquet", whole[[0, 1]]), write(tmp_path / "2.parquet", whole[[2, 3, 4]])
     rest = (
-        "on from one file into another and no time column is named: the order of the files was taken as the order of "
+        "from one file to another and no time column is given: the order of the files was used as the order of "
         "time; name one with --time-column"
     )
-    assert read(first, second, **options).warnings == (f"1 episode goes {rest}",)
+    assert read(first, second, **options).warnings == (f"1 episode continues {rest}",)
     first, second = write(tmp_path / "1.parquet", whole[[0, 3]]), write(tmp_path / "2.parquet", whole[[1, 2, 4]])
     log = read(first, second, **options)
     assert log.states[:, 0].tolist() == [1, 2, 10]
-    assert log.warnings == (f"2 episodes go {rest}",)
+    assert log.warnings == (f"2 episodes continue {rest}",)
 
 
 def test_without_an_episode_column_each_file_is_one(tmp_path):
     rows = {"x": [1.0, 2.0], "y": [0.0, 0.0], "r": [5.0, 6.0]}
     first, second = write(tmp_path / "1.parquet", rows), write(tmp_path / "2.parquet", rows)
     assert read(first, **BASIC).warnings == (
-        "no episode column is named: the file is taken as one episode; name one with --episode-column",
+        "no episode column given: the file is treated as one episode; name one with --episode-column",
     )
     log = read(first, second, **BASIC)
     assert log.rewards.tolist() == [5.0, 5.0]
     assert log.ends.tolist() == [True, True]
-    assert "each file is taken as one episode" in log.warnings[0]
+    assert "each file is treated as one episode" in log.warnings[0]
 
 
 def test_only_the_named_columns_are_read(tmp_path):
@@ -179,14 +179,14 @@ def test_single_rows_are_skipped_and_may_hold_anything(tmp_path):
     )
     log = read(path, episode_column="e", **BASIC)
     assert log.states.tolist() == [[1, 0]]
-    assert log.warnings == ("2 episodes have a single row and no transition; left out",)
+    assert log.warnings == ("2 episodes have only one row, so no transition; left out",)
 
 
 def test_an_action_like_state_is_named(tmp_path):
     path = write(tmp_path / "log.parquet", TWO_EPISODES | {"torque_1": [0.0] * 5})
     log = read(path, **(KEYED | {"state_columns": ("x", "torque_1")}))
     (warning,) = log.warnings
-    assert warning.startswith("the state column 'torque_1' has a name that actions usually have")
+    assert warning.startswith("the state column 'torque_1' has a name that is typical of actions")
 
 
 def test_actions_only_on_request(tmp_path):
@@ -364,13 +364,13 @@ def test_a_gap_in_regular_time_begins_an_episode(tmp_path, kind, clock):
     log = read(path, time_column="t", **BASIC)
     assert log.states[:, 0].tolist() == list(range(10))
     assert log.ends.tolist() == [False] * 9 + [True]
-    assert log.warnings[0] == "1 episode has a single row and no transition; left out"
-    assert log.warnings[2] == f"{found}: a new episode begins after each; --gaps keep takes each as one step instead"
+    assert log.warnings[0] == "1 episode has only one row, so no transition; left out"
+    assert log.warnings[2] == f"{found}: a new episode starts after each; with --gaps keep, each is treated as one step"
 
     kept = read(path, time_column="t", gaps="keep", **BASIC)
     assert kept.states[:, 0].tolist() == list(range(11))
     assert kept.ends.tolist() == [False] * 10 + [True]
-    assert kept.warnings[1] == f"{found}: each is taken as one step"
+    assert kept.warnings[1] == f"{found}: each is treated as one step"
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ class TestColumns:
     def test_none_named(self, tmp_path):
         path = table(tmp_path / "log.parquet")
         expected = (
-            "say which columns are what, for example --state-columns 'a,b,c' --reward-column r --episode-column e "
-            "--time-column t, or in log.toml beside it; columns found: e, t, x, y, r"
+            "the roles of the columns are unknown: give them, for example --state-columns 'a,b,c' --reward-column r "
+            "--episode-column e --time-column t, or put them into log.toml beside it; columns found: e, t, x, y, r"
         )
         assert error(path) == expected
         assert error(path, state_columns=("x",)) == expected
@@ -74,8 +74,8 @@ class TestColumns:
     def test_spaces_at_the_ends_of_a_name(self, tmp_path):
         path = text(tmp_path / "log.csv", " x,y,r\n1,2,0\n3,4,0\n")
         assert error(path, **BASIC) == (
-            "no column 'x' (named as state column); did you mean ' x'? Its spaces count, and --state-columns and "
-            "--action-columns drop them: list such names in a TOML file beside the data"
+            "no column 'x' (named as state column); did you mean ' x'? Spaces are part of the name, but "
+            "--state-columns and --action-columns drop them: list such names in a TOML file beside the data"
         )
         (tmp_path / "log.toml").write_text('state_columns = [" x", "y"]\nreward_column = "r"\n')
         assert actionless.read(path).state_names == (" x", "y")
@@ -106,7 +106,7 @@ class TestColumns:
     def test_two_roles(self, tmp_path, role):
         path = table(tmp_path / "log.parquet")
         options = BASIC | {f"{role}_column": "x"}
-        assert error(path, **options) == f"the column 'x' is given as state and as {role}; a column has one role"
+        assert error(path, **options) == f"the column 'x' is given as state and as {role}; give it one role only"
 
     def test_state_and_action(self, tmp_path):
         path = table(tmp_path / "log.parquet")
@@ -121,18 +121,18 @@ class TestColumns:
     def test_actions_without_columns(self, tmp_path):
         path = table(tmp_path / "log.parquet")
         assert error(path, **BASIC, with_actions=True) == (
-            "actions were asked for, but no column is named as one; add --action-columns 'a,b', "
+            "actions were requested, but no action column is named; add --action-columns 'a,b', "
             "or learn without them (`actionless pretrain`)"
         )
 
     def test_sort_without_time(self, tmp_path):
         path = table(tmp_path / "log.parquet")
-        assert error(path, **BASIC, sort=True) == "--sort needs to know the time; add --time-column"
+        assert error(path, **BASIC, sort=True) == "--sort needs a time column; add --time-column"
 
 
 class TestSettings:
     KEYS = (
-        "the keys are state_columns, reward_column, episode_column, time_column, terminal_column, action_columns, "
+        "valid keys are state_columns, reward_column, episode_column, time_column, terminal_column, action_columns, "
         "reward_at, gaps, sort"
     )
 
@@ -148,15 +148,18 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("line", "wanted"),
         [
-            ("reward_column = 3", "the key 'reward_column' must be a text, not 3"),
+            ("reward_column = 3", "the key 'reward_column' must be a string, not 3"),
             (
                 'state-columns = ["x", 2]',
-                "the key 'state_columns' must be a list of texts, or one text with commas, not ['x', 2]",
+                "the key 'state_columns' must be a list of strings, or one string with commas, not ['x', 2]",
             ),
-            ("state_columns = []", "the key 'state_columns' must be a list of texts, or one text with commas, not []"),
+            (
+                "state_columns = []",
+                "the key 'state_columns' must be a list of strings, or one string with commas, not []",
+            ),
             (
                 'state_columns = "x,"',
-                "the key 'state_columns' must be a list of texts, or one text with commas, not 'x,'",
+                "the key 'state_columns' must be a list of strings, or one string with commas, not 'x,'",
             ),
             ('sort = "yes"', "the key 'sort' must be true or false, not 'yes'"),
             ('reward-at = "left"', "the key 'reward_at' must be \"leaving\" or \"arriving\", not 'left'"),
@@ -168,11 +171,11 @@ class TestSettings:
 
     def test_given_twice(self, tmp_path):
         assert self.message(tmp_path, 'time-column = "t"\ntime_column = "t"') == (
-            "the key 'time_column' is given twice, with a hyphen and an underscore"
+            "the key 'time_column' is given twice, with a hyphen and with an underscore; keep one"
         )
 
     def test_not_toml(self, tmp_path):
-        assert self.message(tmp_path, "state columns: x").startswith("not a TOML file that can be read (")
+        assert self.message(tmp_path, "state columns: x").startswith("cannot be read as TOML (")
 
 
 class TestDamage:
@@ -183,7 +186,7 @@ class TestDamage:
         for size in (8, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:size])
             assert error(path, **BASIC) == (
-                f"truncated: it begins as {title}, but its end is missing; copy or write it again"
+                f"truncated: it starts as {title}, but its end is missing; copy or write it again"
             )
 
     @pytest.mark.parametrize(("kind", "title"), [("parquet", "Parquet"), ("arrow", "Arrow IPC")])
@@ -207,19 +210,19 @@ class TestDamage:
 
     def test_header_only(self, tmp_path):
         path = text(tmp_path / "log.csv", "x,y,r\n")
-        assert error(path, **BASIC) == "no rows: there are column names and nothing below them"
+        assert error(path, **BASIC) == "no rows below the column names"
 
     @pytest.mark.parametrize("content", ["\n\n\n", "  \n\t\n", "\ufeff", "\ufeff\n", ",,\n1,2,3\n"])
     def test_no_header(self, tmp_path, content):
         path = text(tmp_path / "log.csv", content)
-        assert error(path, **BASIC) == "no column names; put a line that names the columns above the rows"
+        assert error(path, **BASIC) == "no column names; add a first line with the names of the columns"
 
     @pytest.mark.parametrize("kind", ["parquet", "arrow"])
     def test_no_rows(self, tmp_path, kind):
         path = tmp_path / f"log.{kind}"
         frame = pl.DataFrame(ROWS)[:0]
         frame.write_parquet(path) if kind == "parquet" else frame.write_ipc(path)
-        assert error(path, **BASIC) == "no rows: there are column names and nothing below them"
+        assert error(path, **BASIC) == "no rows below the column names"
 
     def test_changed_while_it_was_read(self, tmp_path, monkeypatch):
         path = table(tmp_path / "log.parquet")
@@ -294,7 +297,7 @@ class TestValues:
         path = table(tmp_path / f"log.{kind}", **{column: values})
         options = BASIC | ({"action_columns": ("u",), "with_actions": True} if column == "u" else {})
         assert error(path, **options) == (
-            f"the column '{column}' is {dtype}, which is no number; convert it or leave it out"
+            f"the column '{column}' is {dtype}, which is not numeric; convert it or leave it out"
         )
 
     def test_every_episode_too_short(self, tmp_path):
@@ -309,15 +312,15 @@ class TestAlignment:
     def test_first_rows_empty(self, tmp_path):
         path = self.rewards(tmp_path, [None, 0.2, 0.3, None, 0.5])
         assert error(path, **KEYED) == (
-            "the reward column 'r' is empty in the first row of 2 of 2 episodes, so a row's reward is for the step "
-            "arriving at its state; read with --reward-at arriving"
+            "the reward column 'r' is empty in the first row of 2 of 2 episodes, so a row's reward seems to be for the "
+            "step arriving at its state; read with --reward-at arriving"
         )
 
     def test_last_rows_empty(self, tmp_path):
         path = self.rewards(tmp_path, [0.1, 0.2, None, 0.4, NAN])
         assert error(path, reward_at="arriving", **KEYED) == (
-            "the reward column 'r' is empty in the last row of 2 of 2 episodes, so a row's reward is for the step "
-            "leaving its state; read with --reward-at leaving"
+            "the reward column 'r' is empty in the last row of 2 of 2 episodes, so a row's reward seems to be for the "
+            "step leaving its state; read with --reward-at leaving"
         )
 
     def test_one_of_two_is_no_sign(self, tmp_path):
@@ -342,8 +345,8 @@ class TestOrder:
         path = table(tmp_path / "log.parquet", t=[3, 2, 1, 0, 1])
         assert error(path, **BASIC, time_column="t") == (
             "row 1 (counting from 0) is earlier than the row before it in its episode (time column 't'), the first of "
-            "3 such rows; sort the rows by time, or read them with --sort, or name the column that tells episodes "
-            "apart with --episode-column"
+            "3 such rows; sort the rows by time, or read them with --sort, or name the column that identifies "
+            "episodes with --episode-column"
         )
 
     def test_doubled(self, tmp_path):
@@ -384,8 +387,8 @@ class TestOrder:
         times = pl.Series([2**63 - 2, 2**63 - 1, 2**63, 0, 1], dtype=dtype)
         path = table(tmp_path / "log.parquet", t=times)
         assert error(path, **KEYED) == (
-            "row 2 (counting from 0), column 't' is 9223372036854775808, but a time is at most 9223372036854775807; "
-            "count it from a later start or in a larger unit"
+            "row 2 (counting from 0), column 't' is 9223372036854775808, but a time may be at most "
+            "9223372036854775807; count from a later start or in a larger unit"
         )
         table(path, t=times.set(times == 2**63, 5))
         assert error(path, **KEYED).startswith("row 2 (counting from 0) is earlier than the row before")
@@ -401,7 +404,7 @@ class TestOrder:
 
     def test_episode_as_list(self, tmp_path):
         path = table(tmp_path / "log.parquet", e=[[1]] * 5)
-        assert error(path, **KEYED) == "the episode column 'e' is List(Int64); a number or a text is needed"
+        assert error(path, **KEYED) == "the episode column 'e' is List(Int64); it must be a number or a string"
 
     def test_files_disagree_on_types(self, tmp_path):
         first = table(tmp_path / "1.parquet")
@@ -420,16 +423,16 @@ class TestTerminals:
     def test_in_mid_episode(self, tmp_path, kind, place):
         path = table(tmp_path / f"log.{kind}", end=[True, False, False, False, True])
         assert error(path, terminal_column="end", **KEYED) == (
-            f"{place} is terminal (column 'end'), but its episode goes on for two rows or more; "
-            "begin a new episode after each terminal row"
+            f"{place} is terminal (column 'end'), but its episode continues for two rows or more; "
+            "start a new episode after each terminal row"
         )
 
     def test_for_want_of_an_episode_column(self, tmp_path):
         path = table(tmp_path / "log.parquet", end=[True, True, True, False, True])
         assert error(path, terminal_column="end", **BASIC) == (
-            "row 0 (counting from 0) is terminal (column 'end'), but its episode goes on for two rows or more, the "
-            "first of 3 such rows; begin a new episode after each terminal row, or name the column that tells "
-            "episodes apart with --episode-column"
+            "row 0 (counting from 0) is terminal (column 'end'), but its episode continues for two rows or more, the "
+            "first of 3 such rows; start a new episode after each terminal row, or name the column that identifies "
+            "episodes with --episode-column"
         )
 
     @pytest.mark.parametrize(("kind", "place"), [("arrow", "row 3 (counting from 0)"), ("csv", "line 5")])
@@ -442,7 +445,7 @@ class TestTerminals:
     def test_text(self, tmp_path):
         path = table(tmp_path / "log.parquet", end=["no"] * 5)
         assert error(path, terminal_column="end", **KEYED) == (
-            "the terminal column 'end' is String; true or false, or 1 or 0, is needed"
+            "the terminal column 'end' is String; it must be true or false, or 1 or 0"
         )
         path = table(tmp_path / "log.csv", end=["no"] * 5)
         assert error(path, terminal_column="end", **KEYED).startswith("line 2, column 'end': 'no' is not a number")
@@ -452,7 +455,7 @@ class TestCsv:
     def test_a_cell_that_is_no_number(self, tmp_path):
         path = text(tmp_path / "log.csv", "x,y,r\n1,2,0\n3,4,0\n5,oops,0\n")
         assert error(path, **BASIC) == (
-            "line 4, column 'y': 'oops' is not a number; mend the cell, or leave it empty where a value may be missing"
+            "line 4, column 'y': 'oops' is not a number; correct the cell, or leave it empty if a value may be missing"
         )
 
     def test_a_cell_far_below(self, tmp_path):
@@ -485,7 +488,7 @@ class TestCsv:
         )
 
     def test_too_many_cells_across_a_chunk(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("actionless.data.table.text._CHUNK_BYTES", 7)
+        monkeypatch.setattr("actionless.data.table.csv_text._CHUNK_BYTES", 7)
         path = text(tmp_path / "log.csv", "x,y,r\n" + "100,2,0\n" * 10 + "100,2,0,4\n")
         assert error(path, **BASIC).startswith("line 12 has 4 cells, but the header names 3 columns")
 

@@ -12,7 +12,7 @@ from actionless.offline.afdt import MOST_TIMES, Afdt, AfdtConfig, Windows
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.planner import Planner
 from actionless.offline.presets import SCALES, length, plan_returns
-from actionless.updates import standing, updated
+from actionless.updates import train_state, updated
 
 CONFIG = AfdtConfig(context=3, width=16, blocks=1, dropout=0.0, learning_rate=1e-2, warm_up=5, return_scale=10.0)
 
@@ -68,7 +68,7 @@ def planner():
 def learner_after(learner, batches, updates, rows):
     example = jax.tree.map(lambda array: array[:rows], batches)
     key = jax.random.key(1)
-    return updated(standing(learner, example, key), batches, 0, updates, key, rows).learner
+    return updated(train_state(learner, example, key), batches, 0, updates, key, rows).learner
 
 
 @pytest.mark.parametrize("target, change", [(10.0, 0.2), (-10.0, -0.2)])

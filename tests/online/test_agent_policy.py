@@ -43,7 +43,7 @@ def test_acts_in_the_tasks_own_actions(name):
     np.testing.assert_allclose(actions, environment.translation(normalised), rtol=1e-6)
     assert (actions[:, 1] >= 0).all()  # where the agent thinks in -1 … 1
     alone = policy.act(STATES[0])
-    assert environment._task.action_space.contains(alone)
+    assert environment._simulator.action_space.contains(alone)
     np.testing.assert_allclose(alone, actions[0], rtol=1e-6)
     assert policy.act(STATES.reshape(2, 3, 3)).shape == (2, 3, 2)
     assert policy.act(STATES[:0]).shape == (0, 2)
@@ -65,7 +65,7 @@ def test_a_choice_is_a_whole_number(tmp_path):
     policy, environment = policy_of("decqn", spaces.Discrete(3, start=5))
     policy.save(tmp_path)
     loaded = AgentPolicy.load(tmp_path)
-    assert environment._task.action_space.contains(loaded.act(STATES[0]))
+    assert environment._simulator.action_space.contains(loaded.act(STATES[0]))
     assert loaded.act(STATES).shape == (6,)
 
 

@@ -9,15 +9,15 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from actionless.errors import ActionlessError
+from actionless.online.dm_control import DMControlEnvironment
 from actionless.online.environments import Environment, make
-from actionless.online.suite import SuiteTask
 
 VECTOR = spaces.Box(-np.inf, np.inf, (2,))
 UNIT = spaces.Box(-1, 1, (1,))
 
 
 class Script(gymnasium.Env):
-    """Answers what it was told to, and remembers the actions it was given."""
+    """Gives prepared answers and records the actions."""
 
     def __init__(self, observation_space=VECTOR, action_space=UNIT, *answers, start=(0.0, 0.0)):
         self.observation_space = observation_space
@@ -35,23 +35,23 @@ class Script(gymnasium.Env):
 
 
 def translated(space, action, bins=None):
-    task = Script(VECTOR, space)
-    environment = Environment("script", task, bins=bins)
+    simulator = Script(VECTOR, space)
+    environment = Environment("script", simulator, bins=bins)
     environment.reset(0)
     environment.step(action)
-    assert space.contains(task.taken[0])
-    return environment.spec, task.taken[0]
+    assert space.contains(simulator.taken[0])
+    return environment.spec, simulator.taken[0]
 
 
-def complaint(task, **options):
+def error_of(made, **options):
     with pytest.raises(ActionlessError) as error:
-        task(**options) if callable(task) else Environment("script", task, **options)
+        made(**options) if callable(made) else Environment("script", made, **options)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "HalfCheetah-v5", "dmc:cheetah-run"])
-def test_an_episode_depends_on_its_seed_and_its_actions_alone(name):
+def test_an_episode_depends_only_on_its_seed_and_actions(name):
     first, second = make(name), make(name)
     actions = np.random.default_rng(0).uniform(-1, 1, (50, first.spec.action_dim)).astype(np.float32)
     second.reset(1)
@@ -68,7 +68,7 @@ def test_an_episode_depends_on_its_seed_and_its_actions_alone(name):
     assert not np.array_equal(first.reset(3), first.reset(4))
 
 
-def test_gymnasium_task_answers_as_gymnasium_does():
+def test_gymnasium_environment_gives_the_same_as_gymnasium():
     ours, theirs = make("Pendulum-v1"), gymnasium.make("Pendulum-v1")
     np.testing.assert_array_equal(ours.reset(5), theirs.reset(seed=5)[0])
     step = ours.step(np.array([0.5], np.float32))
@@ -78,7 +78,7 @@ def test_gymnasium_task_answers_as_gymnasium_does():
     assert step.reward == reward
 
 
-def test_suite_task_answers_as_the_suite_does():
+def test_dm_control_environment_gives_the_same_as_the_suite():
     ours = make("dmc:quadruped-walk", bins=3)
     theirs = suite.load("quadruped", "walk", task_kwargs={"random": 5})
     limits = theirs.action_spec()
@@ -94,35 +94,35 @@ def flat(observation):
     return np.concatenate([np.ravel(part) for part in observation.values()])
 
 
-def test_suite_task_is_cut_off_at_its_limit_and_ends_at_discount_zero():
-    task = make("dmc:pendulum-swingup")
-    task.reset(0)
-    *before, last = [task.step(np.zeros(1)) for _ in range(1000)]
+def test_dm_control_environment_truncates_at_its_limit_and_terminates_at_discount_zero():
+    environment = make("dmc:pendulum-swingup")
+    environment.reset(0)
+    *before, last = [environment.step(np.zeros(1)) for _ in range(1000)]
     assert not any(step.terminated or step.truncated for step in before)
     assert (last.terminated, last.truncated) == (False, True)
 
-    regulator = SuiteTask("lqr", "lqr_2_1")
-    task = Environment("dmc:lqr-lqr_2_1", regulator)
-    task.reset(0)
-    assert task.step(np.zeros(1))[2:] == (False, False)
+    regulator = DMControlEnvironment("lqr", "lqr_2_1")
+    environment = Environment("dmc:lqr-lqr_2_1", regulator)
+    environment.reset(0)
+    assert environment.step(np.zeros(1))[2:] == (False, False)
     with regulator._suite.physics.reset_context():
-        regulator._suite.physics.set_state(np.zeros(4))  # masses at rest are what it ends with
-    assert task.step(np.zeros(1))[2:] == (True, False)
+        regulator._suite.physics.set_state(np.zeros(4))  # it terminates when the masses are at rest
+    assert environment.step(np.zeros(1))[2:] == (True, False)
 
 
-def test_suite_model_that_is_drawn_is_always_the_same():
+def test_random_dm_control_model_is_always_the_same():
     first, second = make("dmc:lqr-lqr_2_1"), make("dmc:lqr-lqr_2_1")
     np.testing.assert_array_equal(first.reset(0), second.reset(0))
     np.testing.assert_array_equal(first.step(np.ones(1)).state, second.step(np.ones(1)).state)
 
 
-def test_no_task_opens_a_display():
-    simulator = SuiteTask("quadruped", "escape")
+def test_no_environment_opens_a_display():
+    simulator = DMControlEnvironment("quadruped", "escape")
     simulator.reset(seed=0)
     assert simulator._suite.physics._contexts is None
 
 
-def test_old_versions_and_old_models_make_no_noise(capfd, tmp_path, monkeypatch):
+def test_old_versions_and_old_models_print_no_warnings(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log there
     make("HalfCheetah-v4")
     make("dmc:cheetah-run")
@@ -169,7 +169,7 @@ def test_levels_run_from_limit_to_limit():
     np.testing.assert_array_equal(translated(space, np.array([1, 1], np.int32), bins=3)[1], [0.0, 0.5])
 
 
-def test_choices_stay_the_tasks_own():
+def test_discrete_actions_stay_as_they_are():
     spec, action = translated(spaces.Discrete(4, start=-1), np.array([3], np.int32), bins=9)
     assert (spec.action_dim, spec.bins, action) == (1, 4, 2)
     spec, action = translated(spaces.MultiDiscrete([3, 3], start=[0, 10]), np.array([2, 1], np.int32), bins=9)
@@ -179,56 +179,56 @@ def test_choices_stay_the_tasks_own():
 
 def test_dictionary_is_flattened_in_order():
     space = spaces.Dict([("speed", spaces.Box(-1, 1, (2,))), ("height", spaces.Box(-1, 1, ()))])
-    task = Environment("script", Script(space, start={"height": np.array(3.0), "speed": np.array([1.0, 2.0])}))
-    np.testing.assert_array_equal(task.reset(0), [1.0, 2.0, 3.0])
-    assert task.spec.state_dim == 3
+    environment = Environment("script", Script(space, start={"height": np.array(3.0), "speed": np.array([1.0, 2.0])}))
+    np.testing.assert_array_equal(environment.reset(0), [1.0, 2.0, 3.0])
+    assert environment.spec.state_dim == 3
 
 
-def test_end_and_cut_are_kept_apart():
+def test_terminated_and_truncated_are_told_apart():
     answers = [((0.0, 1.0), 1, False, True), ((0.0, 2.0), np.float32(2), np.True_, False)]
-    task = Environment("script", Script(VECTOR, UNIT, *answers))
-    task.reset(0)
-    cut, end = task.step(np.zeros(1)), task.step(np.zeros(1))
-    assert cut[1:] == (1.0, False, True)
+    environment = Environment("script", Script(VECTOR, UNIT, *answers))
+    environment.reset(0)
+    truncated, end = environment.step(np.zeros(1)), environment.step(np.zeros(1))
+    assert truncated[1:] == (1.0, False, True)
     assert end[1:] == (2.0, True, False)
     assert type(end.reward) is float and type(end.terminated) is bool
 
 
-def test_state_outlives_the_array_it_came_in():
+def test_state_is_a_copy():
     buffer = np.zeros(2)
-    task = Environment("script", Script(start=buffer))
-    state = task.reset(0)
+    environment = Environment("script", Script(start=buffer))
+    state = environment.reset(0)
     buffer[:] = 1
     np.testing.assert_array_equal(state, [0.0, 0.0])
 
 
 def test_numbers_that_are_not_finite_are_named():
     fine = ((0.0, 0.0), 0.0, False, False)
-    task = Environment("script", Script(VECTOR, UNIT, fine, ((0.0, math.nan), 0.0, False, False)))
-    task.reset(8)
-    task.step(np.zeros(1))
-    assert complaint(lambda: task.step(np.zeros(1))) == (
-        "dimension 1 of the observation is nan at step 2 of an episode of 'script' (seed 8): check the task"
+    environment = Environment("script", Script(VECTOR, UNIT, fine, ((0.0, math.nan), 0.0, False, False)))
+    environment.reset(8)
+    environment.step(np.zeros(1))
+    assert error_of(lambda: environment.step(np.zeros(1))) == (
+        "dimension 1 of the observation is nan at step 2 of an episode of 'script' (seed 8): check the environment"
     )
-    task = Environment("script", Script(VECTOR, UNIT, ((0.0, 0.0), -math.inf, False, False)))
-    task.reset(0)
-    assert "the reward is -inf at step 1 of an episode of 'script'" in complaint(lambda: task.step(np.zeros(1)))
-    task = Environment("script", Script(start=(math.inf, 0.0)))
-    assert "dimension 0 of the observation is inf at step 0" in complaint(lambda: task.reset(0))
+    environment = Environment("script", Script(VECTOR, UNIT, ((0.0, 0.0), -math.inf, False, False)))
+    environment.reset(0)
+    assert "the reward is -inf at step 1 of an episode of 'script'" in error_of(lambda: environment.step(np.zeros(1)))
+    environment = Environment("script", Script(start=(math.inf, 0.0)))
+    assert "dimension 0 of the observation is inf at step 0" in error_of(lambda: environment.reset(0))
 
 
-def test_simulation_that_diverges_is_named():
-    simulator = SuiteTask("pendulum", "swingup")
-    task = Environment("dmc:pendulum-swingup", simulator)
-    task.reset(0)
+def test_unstable_simulation_is_named():
+    simulator = DMControlEnvironment("pendulum", "swingup")
+    environment = Environment("dmc:pendulum-swingup", simulator)
+    environment.reset(0)
     simulator._suite.physics.data.qvel[:] = 1e300
-    message = complaint(lambda: task.step(np.zeros(1)))
-    assert message.startswith("the simulation of 'dmc:pendulum-swingup' went astray: Physics state is invalid")
+    message = error_of(lambda: environment.step(np.zeros(1)))
+    assert message.startswith("the simulation of 'dmc:pendulum-swingup' became unstable: Physics state is invalid")
 
 
-def test_observation_of_another_shape_than_promised():
-    task = Environment("script", Script(start=(0.0, 0.0, 0.0)))
-    assert "has shape (3,) at step 0" in complaint(lambda: task.reset(0))
+def test_observation_with_a_wrong_shape():
+    environment = Environment("script", Script(start=(0.0, 0.0, 0.0)))
+    assert "has shape (3,) at step 0" in error_of(lambda: environment.reset(0))
 
 
 @pytest.mark.parametrize(
@@ -240,9 +240,11 @@ def test_observation_of_another_shape_than_promised():
         spaces.Dict(mode=spaces.Discrete(3)),
     ],
 )
-def test_observations_that_are_no_vectors(space):
-    message = complaint(Script(space))
-    assert message.startswith(f"task 'script' observes {space}, and states here are vectors of numbers: register it")
+def test_observations_that_are_not_vectors(space):
+    message = error_of(Script(space))
+    assert message.startswith(
+        f"environment 'script' observes {space}, but states must be vectors of numbers: register it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,62 +253,64 @@ def test_observations_that_are_no_vectors(space):
         (spaces.Box(-np.inf, 1, (2,)), None, "real numbers with finite limits"),
         (spaces.Box(-np.inf, 1, (2,)), 3, "real numbers with finite limits"),
         (spaces.Box(0, 5, (2,), np.int32), None, "real numbers with finite limits"),
-        (spaces.Box(-1, 1, (2, 2)), None, "actions here are vectors"),
-        (spaces.Discrete(3), None, "this agent needs continuous actions: take one that chooses (train --agent decqn)"),
-        (spaces.MultiDiscrete([3, 4]), 3, "choices must be as many in each dimension"),
-        (spaces.Text(3), 3, "choices must be as many in each dimension"),
+        (spaces.Box(-1, 1, (2, 2)), None, "actions must be vectors"),
+        (spaces.Discrete(3), None, "needs continuous actions: use an agent for discrete actions (train --agent decqn)"),
+        (spaces.MultiDiscrete([3, 4]), 3, "the number of choices must be the same in each dimension"),
+        (spaces.Text(3), 3, "the number of choices must be the same in each dimension"),
     ],
 )
-def test_actions_that_no_agent_can_take(space, bins, reason):
-    message = complaint(Script(VECTOR, space), bins=bins)
-    assert message.startswith(f"task 'script' takes actions in {' '.join(str(space).split())}, and ")
+def test_unsupported_action_spaces(space, bins, reason):
+    message = error_of(Script(VECTOR, space), bins=bins)
+    assert message.startswith(f"environment 'script' takes actions in {' '.join(str(space).split())}, but ")
     assert reason in message
 
 
-def test_one_level_is_no_choice():
-    assert complaint(Script(), bins=1) == "an action cannot have 1 levels: give at least 2"
+def test_one_level_is_refused():
+    assert error_of(Script(), bins=1) == "an action cannot have 1 levels: give at least 2"
 
 
-def test_unknown_names_bring_the_closest():
-    assert "no task 'Hoper-v5' is registered with Gymnasium; did you mean 'Hopper-v5'" in complaint(
+def test_unknown_names_suggest_the_closest():
+    assert "no environment 'Hoper-v5' is registered with Gymnasium; did you mean 'Hopper-v5'" in error_of(
         lambda: make("Hoper-v5")
     )
-    assert "did you mean 'Hopper-v5'" in complaint(lambda: make("Hopper"))
-    assert "no task 'dmc:cheeta-run' in the DeepMind Control Suite; did you mean 'dmc:cheetah-run'" in complaint(
+    assert "did you mean 'Hopper-v5'" in error_of(lambda: make("Hopper"))
+    assert "no environment 'dmc:cheeta-run' in the DeepMind Control Suite; did you mean 'dmc:cheetah-run'" in error_of(
         lambda: make("dmc:cheeta-run")
     )
-    nothing_close = complaint(lambda: make("dmc:zzz"))
+    nothing_close = error_of(lambda: make("dmc:zzz"))
     assert "did you mean" not in nothing_close
     assert "its domains: acrobot, ball_in_cup, cartpole" in nothing_close
 
 
-def test_task_that_is_registered_and_cannot_be_made():
-    message = complaint(lambda: make("Hopper-v3"))
-    assert message.startswith("task 'Hopper-v3' cannot be made: ImportError: The mujoco v2 and v3 based environments")
+def test_registered_environment_that_cannot_be_created():
+    message = error_of(lambda: make("Hopper-v3"))
+    assert message.startswith("environment 'Hopper-v3' cannot be made (ImportError: The mujoco v2 and v3 based")
 
 
 def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert complaint(lambda: make("dmc:cheetah-run")) == (
-        "task 'dmc:cheetah-run' needs the package 'dm_control', which is not installed: pip install 'actionless[dmc]'"
+    assert error_of(lambda: make("dmc:cheetah-run")) == (
+        "environment 'dmc:cheetah-run' needs the package 'dm_control', which is not installed: "
+        "pip install 'actionless[dmc]'"
     )
 
 
-def test_task_of_ones_own(tmp_path, monkeypatch):
-    (tmp_path / "own_tasks.py").write_text(
+def test_own_environment(tmp_path, monkeypatch):
+    (tmp_path / "own_environments.py").write_text(
         "import gymnasium\n"
         "from gymnasium.envs.classic_control import PendulumEnv\n"
         "gymnasium.register('OwnPendulum-v0', PendulumEnv, max_episode_steps=9)\n"
     )
-    (tmp_path / "broken_tasks.py").write_text("1 / 0\n")
+    (tmp_path / "broken_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     try:
-        assert make("own_tasks:OwnPendulum-v0").spec.state_dim == 3
-        assert "did you mean 'OwnPendulum-v0'" in complaint(lambda: make("own_tasks:OwnPendulum-v1"))
+        assert make("own_environments:OwnPendulum-v0").spec.state_dim == 3
+        assert "did you mean 'OwnPendulum-v0'" in error_of(lambda: make("own_environments:OwnPendulum-v1"))
     finally:
         gymnasium.registry.pop("OwnPendulum-v0", None)
-    assert complaint(lambda: make("no_such_module:Own-v0")) == (
-        "the module of task 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
-        "'no_such_module'): install it, or put its folder on PYTHONPATH"
+    assert error_of(lambda: make("no_such_module:Own-v0")) == (
+        "the module of environment 'no_such_module:Own-v0' cannot be imported (ModuleNotFoundError: No module named "
+        "'no_such_module'): install it, or put its folder on PYTHONPATH "
+        "(on the command line, --traceback shows where it was raised)"
     )
-    assert "cannot be imported (ZeroDivisionError: division by zero)" in complaint(lambda: make("broken_tasks:Own-v0"))
+    assert "cannot be imported (ZeroDivisionError: division by zero)" in error_of(lambda: make("broken_module:Own-v0"))

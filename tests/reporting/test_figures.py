@@ -45,7 +45,7 @@ def test_figures_that_are_there_are_kept_unless_asked(tmp_path):
     sections = sections_of(alone(tmp_path / "a", 1.0, 2.0), alone(tmp_path / "b", 2.0, 4.0, seed=1))
     paths = write_figures(sections, tmp_path / "figures")
     before = [path.read_bytes() for path in paths]
-    with pytest.raises(ActionlessError, match=r"return\.png: exists already; choose another folder, or .*--overwrite"):
+    with pytest.raises(ActionlessError, match=r"return\.png: already exists; choose another folder, or .*--overwrite"):
         write_figures(sections, tmp_path / "figures")
     write_figures(sections, tmp_path / "figures", overwrite=True)
     assert [path.read_bytes() for path in paths] == before

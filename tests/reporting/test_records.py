@@ -62,7 +62,7 @@ def test_an_unreadable_row_is_named(tmp_path, line):
 
 
 def test_what_is_no_run_or_has_nothing_to_show_is_refused(tmp_path):
-    with pytest.raises(ActionlessError, match=r"elsewhere: no run\.json there, so it is no run directory"):
+    with pytest.raises(ActionlessError, match=r"elsewhere: no run\.json there, so it is not a run directory"):
         read_records([tmp_path / "elsewhere"])
     with pytest.raises(ActionlessError, match="run: no metrics yet; wait for its first row, or `actionless resume"):
         read_records([alone(tmp_path / "run", finished=False)])

@@ -129,6 +129,15 @@ def test_a_changed_manifest_never_passes_other_content(tmp_path, data):
     np.testing.assert_array_equal(saved.state["weights"], np.full(4, saved.step, np.float32))
 
 
+def test_names_of_older_versions_are_translated(checkpoints):
+    save(checkpoints, 1)
+    like = {("today" if name == "weights" else name): part for name, part in state(0).items()}
+    with pytest.raises(ActionlessError, match=r"\['(today|weights)'\]' does not fit"):
+        checkpoints.newest(like=like)
+    saved = checkpoints.newest(like=like, old_names={r"^\['weights'\]": "['today']"})
+    np.testing.assert_array_equal(saved.state["today"], np.full(4, 1, np.float32))
+
+
 def set_format(path, version):
     manifest = path / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": version}))
@@ -137,7 +146,7 @@ def set_format(path, version):
 def test_newer_format_is_refused_by_its_version(checkpoints):
     save(checkpoints, 1, 2)
     set_format(checkpoints.paths()[1], 99)
-    message = r"step-000000000002: a checkpoint of format 99, and this version of actionless knows 1; go on with"
+    message = r"step-000000000002: a checkpoint of format 99, but this version of actionless reads 1; resume with"
     with pytest.raises(ActionlessError, match=message):
         checkpoints.newest(like=state(0))
     assert steps(checkpoints) == [1, 2]
@@ -156,7 +165,7 @@ def test_format_that_never_existed_is_damage(checkpoints, caplog, version):
     save(checkpoints, 1, 2)
     set_format(checkpoints.paths()[1], version)
     assert checkpoints.newest(like=state(0)).step == 1
-    assert f"manifest.json: no format {version!r} exists" in caplog.text
+    assert f"manifest.json: unknown format {version!r}" in caplog.text
 
 
 @pytest.mark.parametrize("part", ["arrays.safetensors", "state.json", "manifest.json"])

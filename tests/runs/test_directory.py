@@ -8,7 +8,8 @@ import pytest
 from toy_run import new_run
 
 from actionless.errors import ActionlessError
-from actionless.runs.directory import Manifest, Result, Run, require_free
+from actionless.files import unique_aside
+from actionless.runs.directory import Manifest, Result, Run, installed_versions, require_free
 from actionless.runs.threads import threads_here, use_threads
 
 
@@ -34,7 +35,7 @@ def test_existing_out_is_refused_and_untouched(tmp_path):
     (tmp_path / "run" / "thesis.txt").write_text("years of work")
     with pytest.raises(ActionlessError, match=r"run exists: `actionless resume .*run` .* --overwrite"):
         new_run(tmp_path / "run")
-    with pytest.raises(ActionlessError, match=r"is no run directory, so --overwrite leaves it alone"):
+    with pytest.raises(ActionlessError, match=r"is not a run directory: --overwrite does not replace it"):
         new_run(tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "thesis.txt").read_text() == "years of work"
 
@@ -118,11 +119,77 @@ def test_other_versions_and_threads_are_named_when_a_run_is_opened(tmp_path, cap
     )
 
 
+def changed_versions(run, verb_config, **versions):
+    """Rewrite a run's run.json as if it had been made with other versions; None: with one that it does not record."""
+    file = run / "run.json"
+    said = json.loads(file.read_text())
+    said["config"] = verb_config
+    said["versions"] = {name: version for name, version in {**said["versions"], **versions}.items() if version}
+    file.write_text(json.dumps(said))
+
+
+def test_versions_of_simulators_are_recorded(tmp_path):
+    with new_run(tmp_path / "run"):
+        said = json.loads((tmp_path / "run" / "run.json").read_text())
+    for name in ("mujoco", "gymnasium", "dm-control"):
+        assert said["versions"][name] == importlib.metadata.version(name)
+
+
+def test_an_extra_that_is_not_installed_is_not_recorded(monkeypatch):
+    version = importlib.metadata.version
+
+    def without_dm_control(name):
+        if name == "dm-control":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without_dm_control)
+    assert "dm-control" not in installed_versions()
+    assert installed_versions()["mujoco"] == version("mujoco")
+
+
+def test_another_simulator_is_named_when_a_run_with_an_environment_is_opened(tmp_path, caplog):
+    new_run(tmp_path / "run").close()
+    changed_versions(tmp_path / "run", {"environment": "Hopper-v5"}, mujoco="2.0.0", gymnasium="1.0.0", numpy="1.0.0")
+    Run.open(tmp_path / "run").close()
+    now = importlib.metadata.version
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path / 'run'} was made with numpy 1.0.0, now {now('numpy')}: the last bits may differ",
+        f"{tmp_path / 'run'} was made with gymnasium 1.0.0, now {now('gymnasium')}; mujoco 2.0.0, now {now('mujoco')}: "
+        "the same seed may give different episodes",
+    ]
+
+
+def test_another_simulator_makes_no_difference_to_a_run_without_an_environment(tmp_path, caplog):
+    new_run(tmp_path / "run").close()
+    changed_versions(tmp_path / "run", {"steps": 3}, mujoco="2.0.0")
+    Run.open(tmp_path / "run").close()
+    assert caplog.text == ""
+
+
+def test_a_run_that_recorded_no_simulator_gets_no_warning(tmp_path, caplog):
+    """As written before simulators were recorded: nobody knows which it was made with."""
+    new_run(tmp_path / "run").close()
+    changed_versions(
+        tmp_path / "run", {"environment": "Hopper-v5"}, **dict.fromkeys(["mujoco", "gymnasium", "dm-control"])
+    )
+    Run.open(tmp_path / "run").close()
+    assert caplog.text == ""
+
+
+def test_a_simulator_that_was_removed_gets_no_warning(tmp_path, caplog):
+    new_run(tmp_path / "run").close()
+    changed_versions(tmp_path / "run", {"environment": "Hopper-v5"}, **{"a-removed-extra": "1.0"})
+    Run.open(tmp_path / "run").close()
+    assert caplog.text == ""
+
+
 def test_leftovers_of_killed_processes_are_cleared(tmp_path):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    stale = [tmp_path / f".run.{ended.pid}.{kind}" for kind in ("new", "old")]
-    others = [tmp_path / f".run.{os.getppid()}.new", tmp_path / ".run.notes.new", tmp_path / f".runs.{ended.pid}.new"]
+    code = "import pathlib, sys; from actionless.files import unique_aside as u; p = pathlib.Path(sys.argv[1])"
+    code += "; print(u(p / 'run', 'new').name, u(p / 'run', 'old').name, u(p / 'runs', 'new').name)"
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    *stale, of_another = [tmp_path / name for name in ended.stdout.split()]
+    others = [unique_aside(tmp_path / "run", "new"), tmp_path / ".run.notes.new", of_another]
     for path in (*stale, *others):
         path.mkdir()
         (path / "run.json").write_text("{}")
@@ -133,6 +200,7 @@ def test_leftovers_of_killed_processes_are_cleared(tmp_path):
 
 def test_threads_are_those_the_environment_says(monkeypatch):
     monkeypatch.setenv("NPROC", "")
+    monkeypatch.setenv("PJRT_NPROC", "")
     assert threads_here() == len(os.sched_getaffinity(0))
     use_threads(3)
     assert threads_here() == 3

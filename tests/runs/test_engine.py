@@ -127,7 +127,7 @@ def test_signal_stops_after_a_checkpoint(tmp_path, undisturbed, number, code):
     last = list(read_rows(path / "metrics.jsonl"))[-1]["step"]
     assert process.returncode == code
     assert final_state(path).step == last
-    assert f"stopped at step {last}; `actionless resume {path}` goes on from there" in said
+    assert f"stopped at step {last}; `actionless resume {path}` resumes it" in said
     assert "Traceback" not in said
     with Run.open(path) as run:
         work(run, RandomWalk())

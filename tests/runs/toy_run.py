@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from actionless.runs.directory import Manifest, Run
-from actionless.runs.engine import Advance, Outcome, Task, drive
+from actionless.runs.engine import Advance, Loop, Outcome, drive
 
 
 @dataclass(frozen=True)
-class RandomWalk(Task[dict[str, Any]]):
+class RandomWalk(Loop[dict[str, Any]]):
     """A walk on the line: JAX noise, NumPy noise, and a replay that is written in place."""
 
     steps: int = 60

@@ -19,7 +19,7 @@ from actionless.runs.sinks import read_rows
 from actionless.training import online, online_options
 from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
-from actionless.training.online import OnlineTask
+from actionless.training.online import OnlineLoop
 from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
 from actionless.training.train import train
 
@@ -64,7 +64,7 @@ def assert_same_run(path, other):
 
 def interrupt_at(monkeypatch, step):
     """Ctrl-C within the dispatch that passes `step`."""
-    advance = OnlineTask.advance
+    advance = OnlineLoop.advance
 
     def interrupted(task, state, start):
         ahead = advance(task, state, start)
@@ -72,7 +72,7 @@ def interrupt_at(monkeypatch, step):
             os.kill(os.getpid(), signal.SIGINT)
         return ahead
 
-    monkeypatch.setattr(OnlineTask, "advance", interrupted)
+    monkeypatch.setattr(OnlineLoop, "advance", interrupted)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_a_task_of_mixed_precision_can_be_gone_on_with(tmp_path, monkeypatch):
 
 def test_a_task_that_raises_is_named_with_the_place(tmp_path):
     with pytest.raises(
-        ActionlessError, match=r"the task raised KeyError \('valve'\) at step 3 .*'point_task:Broken-v0'"
+        ActionlessError, match=r"the environment raised KeyError \('valve'\) at step 3 .*'point_task:Broken-v0'"
     ):
         run(tmp_path / "run", "point_task:Broken-v0")
 
 
 def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
-    with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start anew with a smaller"):
+    with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start again with a smaller"):
         run(tmp_path / "run", learner=AgentOptions(learning_rate=1e30))
 
 
@@ -297,7 +297,8 @@ def test_a_policy_of_a_task_with_as_many_variables_is_doubted(tmp_path, caplog):
     far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
     actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)
     run(tmp_path / "run", guide=tmp_path / "far")
-    assert "far.npz: point_task:Point-v0 begins with s0 = 0.397, where the log has 99.1 to 101: if it" in caplog.text
+    assert "far.npz: this log may come from a different environment" in caplog.text
+    assert "point_task:Point-v0 starts with s0 = 0.397, but its range in the log is 99.1 to 101; " in caplog.text
 
 
 def test_a_log_given_that_is_not_the_policys_is_refused(tmp_path, policy):
@@ -324,7 +325,7 @@ def test_several_seeds_with_a_log_that_is_doubted_say_so_once_and_before_all(tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train_module, "start_seeds", lambda *arguments, **named: [])
         assert run(tmp_path / "runs", guide=tmp_path / "far", seeds=2) == []
-    assert caplog.text.count("point_task:Point-v0 begins with s0 = 0.397") == 1
+    assert caplog.text.count("point_task:Point-v0 starts with s0 = 0.397") == 1
 
 
 def test_a_log_that_is_gone_is_named_with_the_way_out(tmp_path):

@@ -12,14 +12,14 @@ import actionless
 from actionless import cli
 from actionless.data.recording import Recording, read_metadata, write_recording
 from actionless.errors import ActionlessError
+from actionless.online.action_translation import Choice, Limits
 from actionless.online.agent import Spec
 from actionless.online.environments import make
 from actionless.online.replay import Replay
-from actionless.online.translation import Choice, Limits
 from actionless.runs.sinks import read_rows
 from actionless.training import train as training
 from actionless.training.evaluation import returns_of
-from actionless.training.online import OnlineTask
+from actionless.training.online import OnlineLoop
 from actionless.training.record import expert_step, from_replay, medium_step, record, roll_out
 from actionless.training.train import replay_of
 
@@ -155,7 +155,7 @@ def sudden_death():
 
 @pytest.mark.parametrize(("end", "cause"), [(ctrl_c, KeyboardInterrupt), (sudden_death, MemoryError)])
 def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, cause):
-    advance = OnlineTask.advance
+    advance = OnlineLoop.advance
 
     def interrupted(task, state, start):
         ahead = advance(task, state, start)
@@ -165,7 +165,7 @@ def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, 
 
     options = {"level": "expert", "steps": STEPS, **TRAINING}
     with monkeypatch.context() as patched:
-        patched.setattr(OnlineTask, "advance", interrupted)
+        patched.setattr(OnlineLoop, "advance", interrupted)
         with pytest.raises(cause):
             record(TASK, tmp_path / "expert.hdf5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["expert.hdf5.run"]
@@ -266,7 +266,7 @@ def test_a_run_without_snapshots(tmp_path):
 def test_a_file_that_exists_is_replaced_only_when_told_to(tmp_path, monkeypatch):
     out = tmp_path / "random.hdf5"
     record(TASK, out, level="random", steps=20)
-    with pytest.raises(ActionlessError, match="exists already; choose another name, or replace it with --overwrite"):
+    with pytest.raises(ActionlessError, match="already exists; choose another name, or replace it with --overwrite"):
         record(TASK, out, level="random", steps=30)
     assert len(actionless.read(out)) == 20
     with monkeypatch.context() as patched:
@@ -286,7 +286,7 @@ def test_command_line(folder, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{out}: 60 transitions in ")
     assert cli.run(["inspect", str(out)]) == 0
     assert cli.run(arguments) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert cli.run(["record", TASK, "--level=good", "--steps=60", "--out=x.hdf5"]) == 2
     assert "good" in capsys.readouterr().err
 
@@ -294,7 +294,7 @@ def test_command_line(folder, tmp_path, capsys):
 def test_metadata_of_other_files(tmp_path):
     with h5py.File(tmp_path / "other.hdf5", "w") as file:
         file["observations"] = np.zeros((2, 1))
-    with pytest.raises(ActionlessError, match="says nothing of how it was made"):
+    with pytest.raises(ActionlessError, match="does not say how it was made"):
         read_metadata(tmp_path / "other.hdf5")
     (tmp_path / "text.hdf5").write_text("no")
     with pytest.raises(ActionlessError, match="cannot be read as HDF5"):

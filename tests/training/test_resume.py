@@ -12,7 +12,6 @@ import actionless
 from actionless.errors import ActionlessError
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Manifest, Run
-from actionless.training import seeds
 from actionless.training.options import LoopOptions
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
@@ -75,6 +74,15 @@ def test_policy_of_a_finished_run_is_made_again(run, finished, harm, caplog):
     np.testing.assert_array_equal(policy.propose(STATES), actionless.StatePolicy.load(finished).propose(STATES))
 
 
+@pytest.mark.parametrize("bytes_left", [b"", b'{"verb": "pretrain"}', b"[]", b"\xff"])
+def test_damaged_result_of_a_finished_run_is_made_again(run, finished, bytes_left, caplog):
+    (run / "result.json").write_bytes(bytes_left)
+    actionless.resume(run)
+    assert f"{run}: its result.json is damaged; it is made again from the newest checkpoint" in caplog.text
+    final, before = (json.loads((path / "result.json").read_text())["final"] for path in (run, finished))
+    assert final == before
+
+
 def test_finished_run_is_left_alone(run, caplog):
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     assert actionless.resume(run).method == "bc-delta"
@@ -96,7 +104,7 @@ class TestSeveralSeeds:
         script = tmp_path / "python"
         script.write_text(f'#!/bin/sh\necho {finished}; cp -r {finished}/policy {finished}/result.json "$4"\n')
         script.chmod(0o755)
-        monkeypatch.setattr(seeds.sys, "executable", str(script))
+        monkeypatch.setattr("sys.executable", str(script))
         manifest = Manifest(**json.loads((finished / "run.json").read_text()))
         start_seeds(tmp_path / "several", manifest, SeveralSeeds((0, 1, 2), steps=30, headline=(), memory=0))
         return tmp_path / "several"

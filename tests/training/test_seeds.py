@@ -5,16 +5,17 @@ import json
 import pytest
 
 from actionless.errors import ActionlessError
-from actionless.runs.directory import Manifest, Run, read_manifest, read_result
-from actionless.training import seeds
-from actionless.training.seeds import SeveralSeeds, has_several_seeds, resume_seeds, start_seeds
+from actionless.offline import policy_files
+from actionless.runs.directory import Manifest, read_manifest, read_result
+from actionless.runs.several_seeds import SeveralSeeds, has_several_seeds
+from actionless.training.seeds import resume_seeds, start_seeds
 
 TWO = SeveralSeeds((4, 5), steps=10, headline=("loss",), memory=0)
 
 
 def succeed(seconds, loss):
     result = json.dumps({"verb": "toy", "steps": 10, "seconds": seconds, "final": {"loss": loss, f"only{loss}": 1.0}})
-    return f"echo '{result}' > $run/result.json"
+    return f"cp -r $policy $run; echo '{result}' > $run/result.json"
 
 
 WELL = succeed(2.5, 1.0), succeed(4.0, 2.0)
@@ -26,22 +27,21 @@ def act(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("NPROC", "2")
 
+    policy_files.write(tmp_path / "policy", {}, {})
+
     def act(of_4, of_5):
         script = tmp_path / "python"
         branches = f"case $run in */seed-4) {of_4};; */seed-5) {of_5};; esac"
-        script.write_text(f"#!/bin/sh\n# is called as: python -m actionless resume RUN\nrun=$4\n{branches}\n")
+        called = "# is called as: python -m actionless resume RUN"
+        script.write_text(f"#!/bin/sh\n{called}\nrun=$4\npolicy={tmp_path}/policy\n{branches}\n")
         script.chmod(0o755)
-        monkeypatch.setattr(seeds.sys, "executable", str(script))
+        monkeypatch.setattr("sys.executable", str(script))
 
     return act
 
 
 def start(path, several=TWO):
     return start_seeds(path, Manifest("toy", {"rate": 1}, 4, {"fingerprint": "abc"}), several)
-
-
-def resume(path):
-    return resume_seeds(path, lambda seed_path: read_result(seed_path) is not None)
 
 
 def test_each_seed_has_a_run_of_its_own_and_the_summary_is_of_all(tmp_path, act):
@@ -67,7 +67,7 @@ def test_only_what_is_not_whole_is_gone_on_with(tmp_path, act):
         start(run)
     assert read_result(run) is None
     act("exit 1", WELL[1])
-    assert resume(run) == [run / "seed-4", run / "seed-5"]
+    assert resume_seeds(run) == [run / "seed-4", run / "seed-5"]
     assert read_result(run).seconds == 6.5
 
 
@@ -75,7 +75,7 @@ def test_finished_is_left_alone(tmp_path, act, caplog):
     act(*WELL)
     paths = start(tmp_path / "run")
     act("exit 1", "exit 1")
-    assert resume(tmp_path / "run") == paths
+    assert resume_seeds(tmp_path / "run") == paths
     assert "run is finished already" in caplog.text
 
 
@@ -90,7 +90,7 @@ def test_finished_is_left_alone(tmp_path, act, caplog):
 def test_signals_are_named(tmp_path, act, ending, words):
     act(WELL[0], ending)
     run = tmp_path / "run"
-    way_out = rf"`actionless resume {run}` goes on from there \(1 of 2 seeds failed\)"
+    way_out = rf"`actionless resume {run}` resumes it \(1 of 2 seeds failed\)"
     with pytest.raises(ActionlessError, match=f"{run}/seed-5: its process {words}; {way_out}"):
         start(run)
 
@@ -119,17 +119,22 @@ def test_complaints_of_an_earlier_start_are_not_quoted(tmp_path, act):
         start(run)
     act("exit 1", "exit 2")
     with pytest.raises(RuntimeError, match="seed-5: its process met a bug"):
-        resume(run)
+        resume_seeds(run)
 
 
-@pytest.mark.parametrize(
-    ("threads", "memory", "workers"),
-    [("4", 0, 3), ("2", 0, 2), ("1", 0, 1), ("4", 4_000_000_000, 2), ("4", 50_000_000_000, 1)],
-)
-def test_as_many_side_by_side_as_cores_and_memory_allow(tmp_path, monkeypatch, threads, memory, workers):
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    monkeypatch.setenv("NPROC", threads)
-    monkeypatch.setattr(seeds, "default_memory_limit", lambda: 5_000_000_000)  # half of what is free
-    several = SeveralSeeds((0, 1, 2), steps=10, headline=(), memory=memory)
-    with Run.create(tmp_path / "run", Manifest("toy", {}, 0, {})) as run:
-        assert seeds._workers(run, several, 3) == workers
+def test_a_failure_is_named_while_other_seeds_go_on(tmp_path, act, caplog):
+    run = tmp_path / "run"
+    act("echo 'actionless: the disk is full: make room' >&2; exit 2", f"sleep 1; {WELL[1]}")
+    with pytest.raises(ActionlessError, match=r"^the disk is full: make room \(1 of 2 seeds failed\)$"):
+        start(run)
+    assert caplog.messages == [f"{run}/seed-4 failed: the disk is full: make room; see {run}/seed-4/output.txt"]
+    assert read_result(run / "seed-5").seconds == 4.0
+
+
+def test_a_damaged_summary_is_written_again(tmp_path, act):
+    act(*WELL)
+    run = tmp_path / "run"
+    start(run)
+    (run / "result.json").write_text("{")
+    resume_seeds(run)
+    assert read_result(run).final == {"loss": 1.5}

@@ -1,1 +1,1 @@
-"""Is a state policy any good, and what does it recommend? With an environment, and without one."""
+"""Evaluate a state policy, with or without an environment, and show what it recommends."""

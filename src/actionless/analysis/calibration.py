@@ -1,4 +1,4 @@
-"""Whether what a policy says with 80% probability happens 80% of the time."""
+"""Calibration: do proposals with a probability of 80% happen 80% of the time?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Proposals whose probability lies in one tenth of the scale."""
+    """Proposals whose probability lies in one interval of width 0.1."""
 
     low: float
     high: float
@@ -25,7 +25,7 @@ class ReliabilityBin:
 def reliability(
     probability: Float[np.ndarray, "*batch"], right: Bool[np.ndarray, "*batch"]
 ) -> tuple[ReliabilityBin, ...]:
-    """How often proposals happened, by how probable they were said to be; tenths that hold none are left out."""
+    """How often proposals happened, grouped by their probability; empty groups are left out."""
     probability, right = probability.reshape(-1).astype(np.float64), right.reshape(-1)
     tenth = np.minimum((probability * BINS).astype(int), BINS - 1)
     return tuple(

@@ -1,4 +1,4 @@
-"""A state policy against a log, with no environment: what it gets right, how sure it may be, what it promises."""
+"""Evaluate a state policy on a log, without an environment: accuracy, calibration, values, reachability, verdict."""
 
 import dataclasses
 import math
@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from actionless.analysis.calibration import ReliabilityBin, expected_calibration_error, reliability
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
+from actionless.analysis.inspection import plain
 from actionless.analysis.reachability import MOST_STATES, Reachability, reachability
 from actionless.analysis.values import Values, measure_values
 from actionless.analysis.verdict import Evidence, Verdict, judge
-from actionless.data.inspection import plain
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
@@ -27,17 +27,17 @@ from actionless.training.prepared import Split
 from actionless.training.pretrain import read_again
 
 MOST_ROWS = 20_000
-"""Transitions measured on, spread evenly over the part that is measured."""
+"""Transitions to measure at most, spread evenly over the episodes."""
 LEAST_CLUSTERS = 10
-"""With fewer episodes, a standard error comes from so many stretches of consecutive transitions."""
+"""With fewer episodes, the standard error is computed from this many groups of consecutive transitions."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well proposals agree with what happened: of one variable, or of all.
+    """How well proposals agree with the observed Δs, for one variable or for all.
 
-    `error` is the distance between proposed and observed Δs, summed over the variables of a transition. The
-    majority policy always proposes each variable's most frequent Δs, the random one any Δs alike.
+    `error` is the distance between proposed and observed Δs, summed over the variables of a transition. The majority
+    policy always proposes each variable's most frequent Δs; the random policy proposes each Δs equally often.
     """
 
     name: str
@@ -48,42 +48,42 @@ class Agreement:
     majority_error: float
     random_error: float
     calibration_error: float
-    """ECE: how far the probability of a proposal lies from how often it happened, on average."""
+    """Expected calibration error (ECE): mean distance between a proposal's probability and how often it happened."""
     disagreement: float
-    """Mean share of ensemble members that would propose something else."""
+    """Mean share of ensemble members that propose something else."""
     seen_nearby: float
-    """Share of proposals that were seen to happen from a state nearby."""
+    """Share of proposals that happened in the log from a similar state."""
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Whether members that disagree warn of mistakes; None where there are no such proposals."""
+    """Accuracy where all members agree and where they do not; None if there are no such proposals."""
 
     agreed_share: float
-    """Share of proposals that every member makes."""
+    """Share of proposals on which all members agree."""
     accuracy_agreed: float | None
     accuracy_contested: float | None
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What the figures rest on."""
+    """The data behind the figures."""
 
     path: str
     fingerprint: str
     measured_on: str
     """Which episodes of the log."""
     compared_with: str
-    """Where the majority's choice and the neighbours come from."""
+    """The episodes that provide the majority's choice and the neighbours."""
     episodes: int
     transitions: int
     measured: int
-    """Transitions of these that were measured, spread evenly."""
+    """How many of these transitions were measured, spread evenly."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `evaluate` says when it has no environment."""
+    """The result of `evaluate` without an environment."""
 
     method: str
     log: Basis
@@ -92,12 +92,12 @@ class Diagnosis:
     calibration: tuple[ReliabilityBin, ...]
     ensemble: Ensemble
     values: Values | None
-    """None for methods that learn no values, and where no return is complete."""
+    """None for methods that learn no values, and if no return is complete."""
     reachability: Reachability
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, with the headline figures on top; None for a figure that does not exist."""
+        """JSON values, with the main figures first; None for a figure that does not exist."""
         rules = [dataclasses.asdict(rule) | {"holds": rule.holds} for rule in self.verdict.rules]
         whole = dataclasses.asdict(self)
         whole["verdict"]["rules"] = rules
@@ -105,15 +105,19 @@ class Diagnosis:
 
 
 def diagnose(
-    policy: StatePolicy, log: Log | Part, seen: Log | Part | None = None, *, discount: float | None = None
+    policy: StatePolicy,
+    log: Log | EpisodeSubset,
+    seen: Log | EpisodeSubset | None = None,
+    *,
+    discount: float | None = None,
 ) -> Diagnosis:
     """Measure a policy on a log.
 
-    `seen` is what it learnt from, for the majority's choice and for the neighbours of each state; if not given, the
-    log itself serves (a state is never its own neighbour). `discount` is the run's own if not given.
+    `seen` holds the episodes that the policy was trained on; the majority's choice and the neighbours of each state
+    come from it. Default: `log` itself (a state is never its own neighbour). `discount` defaults to the run's own.
     """
-    part = Part.whole(log) if isinstance(log, Log) else log
-    reference = part if seen is None else Part.whole(seen) if isinstance(seen, Log) else seen
+    part = EpisodeSubset.whole(log) if isinstance(log, Log) else log
+    reference = part if seen is None else EpisodeSubset.whole(seen) if isinstance(seen, Log) else seen
     _require_same_variables(policy, part.log)
     discretiser = policy.model.discretiser
     places = part.sample(MOST_ROWS)
@@ -166,30 +170,34 @@ def diagnose_run(
     if data is not None:
         log = read_with(data, read or ReadOptions())
         known = policy.provenance.get("data", {}).get("fingerprint") == log.fingerprint
-        return diagnose(policy, Part(log, np.arange(len(log)), "the log it was trained on, whole") if known else log)
+        return diagnose(
+            policy, EpisodeSubset(log, np.arange(len(log)), "the log it was trained on, whole") if known else log
+        )
     manifest = manifest_of(policy, run)
     if manifest.data["origin"] is None:
         raise ActionlessError(
-            f"{run}: its log was handed over from Python, so it cannot be read again: give a log with --data, or call "
+            f"{run}: its log was passed in from Python, so it cannot be read again: give a log with --data, or call "
             "diagnose(policy, log)"
         )
     log = read_again(Path(run), manifest)
     config = OfflineConfig.from_json(manifest.config)
     split = Split.by_episode(log, config.loop.held_out, manifest.seed)
     if len(split.held_out) == 0:
-        return diagnose(policy, Part(log, split.training, "training data: nothing was held out"))
+        return diagnose(policy, EpisodeSubset(log, split.training, "training data: nothing was held out"))
     return diagnose(
-        policy, Part(log, split.held_out, "held-out episodes"), Part(log, split.training, "the episodes trained on")
+        policy,
+        EpisodeSubset(log, split.held_out, "held-out episodes"),
+        EpisodeSubset(log, split.training, "the episodes trained on"),
     )
 
 
 def manifest_of(policy: StatePolicy, run: str | Path) -> Manifest:
-    """What the policy's run recorded of itself."""
+    """The manifest of the run that made the policy."""
     try:
         return Manifest(**policy.provenance)
     except TypeError:
         raise ActionlessError(
-            f"{run}: its policy does not say which log it learnt from; name what to read on the command line"
+            f"{run}: its policy does not say which log it was trained on; give the data on the command line"
         ) from None
 
 
@@ -203,7 +211,7 @@ def _agreement(
     disagreement: Float[np.ndarray, " rows"],
     seen_nearby: float,
 ) -> Agreement:
-    """Of one variable; the random policy's figures are expectations, not draws."""
+    """Agreement of one variable. The figures of the random policy are exact expectations."""
     return Agreement(
         name=name,
         accuracy=float((proposed == observed).mean()),
@@ -268,9 +276,9 @@ def _evidence(
 
 
 def clustered_error(figure: Float[np.ndarray, " rows"], episodes: Int[np.ndarray, " rows"]) -> float:
-    """Standard error of the mean of steps that are not independent: by episodes, or by stretches where these are few.
+    """Standard error of the mean over steps, which are not independent: clustered by episode.
 
-    Infinite for a single row, of which nothing is known.
+    With few episodes, the clusters are groups of consecutive steps. Infinite for a single row.
     """
     _, cluster, sizes = np.unique(episodes, return_inverse=True, return_counts=True)
     if len(sizes) < LEAST_CLUSTERS:
@@ -286,7 +294,7 @@ def _require_same_variables(policy: StatePolicy, log: Log) -> None:
         return
     missing = [name for name in policy.state_names if name not in log.state_names]
     found = ", ".join(log.state_names[:20]) + (", …" if log.state_dim > 20 else "")
-    what = f"no variable '{missing[0]}'" if missing else "the variables are others, or in another order"
+    what = f"no variable '{missing[0]}'" if missing else "other variables, or another order"
     raise ActionlessError(
         f"{log.source.path}: {what}; the policy was trained on {', '.join(policy.state_names)}, the log has {found}"
     )

@@ -1,12 +1,14 @@
-"""The expert inverse dynamics model: what action makes a state change as a policy asks, learnt from labelled data.
+"""The expert inverse dynamics model: it finds the action for a proposed state change, trained on a log with actions.
 
-It tells what a state policy is worth with (almost) no loss on the way to actions. For analysis alone: a guide learns
-its own model online, without labels.
+It shows how good a state policy is when (almost) nothing is lost in the translation to actions. For analysis only: a
+guide trains its own model online, without a log of actions.
 """
 
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,25 +17,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actionless import __version__
 from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble
+from actionless.files import clear_leftovers, disk_trouble, remove, replace_folder, unique_aside
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, Head
 from actionless.offline.presets import ScaleName
+from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
 from actionless.online.environments import Environment
-from actionless.online.translation import Translation, normalised_actions, translation_to_json
 from actionless.runs.progress import ProgressDisplay
 from actionless.training.prepared import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
-from actionless.updates import emptied, means, standing, updated
+from actionless.updates import means, reset_metrics, train_state, updated
+from actionless.version import __version__
 
 Target = Literal["delta", "next_state", "difference"]
-"""What the model is asked for: Δs, s' or s' - s, the last two in normalised units."""
+"""Input of the model besides the state: Δs, s' or s' - s, the last two in normalised units."""
 
 TARGETS: dict[Head, Target] = {
     "utilities": "delta",
@@ -41,7 +43,7 @@ TARGETS: dict[Head, Target] = {
     "next_state": "next_state",
     "difference": "difference",
 }
-"""By what a state policy's network says."""
+"""For each kind of output of a state policy's network."""
 
 HELD_OUT = 0.1
 """Share of the labelled episodes that the action error is measured on."""
@@ -52,7 +54,7 @@ _UPDATES_PER_DISPATCH = 200
 
 @dataclass(frozen=True)
 class ExpertIdmConfig:
-    """How the expert learns."""
+    """Training settings of the expert."""
 
     steps: int
     hidden: tuple[int, ...]
@@ -69,16 +71,16 @@ EXPERT_IDM_SCALES: dict[ScaleName, ExpertIdmConfig] = {
 
 @dataclass(frozen=True, eq=False)
 class ExpertIdm:
-    """A trained network, and how far it is off on labelled episodes that it has not seen."""
+    """A trained network and its error on held-out labelled episodes."""
 
     network: ActionNetwork
     held_out_error: float | None
-    """Mean |a - I| over actions scaled to [-1, 1], or the share of wrong choices; None with one episode only."""
+    """Mean |a - I| of actions scaled to [-1, 1], or the share of wrong choices; None if there is only one episode."""
 
 
 def expert_idm(
     labelled: Log,
-    task: Environment,
+    environment: Environment,
     discretiser: Discretiser,
     target: Target,
     config: ExpertIdmConfig,
@@ -86,47 +88,69 @@ def expert_idm(
     seed: int = 0,
     cache: Path | None = None,
 ) -> ExpertIdm:
-    """The expert for what policies with this discretiser say: from the cache, or trained and put there.
+    """The expert for policies with this discretiser: loaded from the cache, or trained and stored there.
 
-    Without `cache`, the cache of logs is used (ACTIONLESS_CACHE). One that is damaged is trained anew.
+    Without `cache`, it is the package's cache (ACTIONLESS_CACHE). A damaged model is trained again.
     """
-    _check(labelled, task, discretiser)
+    _check(labelled, environment, discretiser)
     spec = IdmSpec(
-        discretiser.dim, discretiser.bins if target == "delta" else None, task.spec.action_dim, task.spec.bins
+        discretiser.dim,
+        discretiser.bins if target == "delta" else None,
+        environment.spec.action_dim,
+        environment.spec.bins,
     )
-    key = _cache_key(labelled, task.translation, discretiser, target, config, seed)
+    key = _cache_key(labelled, environment.translation, discretiser, target, config, seed)
     folder = (default_cache() if cache is None else cache) / "expert-idm" / key
     try:
         return _stored(folder, spec, config)
     except (ActionlessError, OSError):
-        # Minutes of training are not begun where their outcome cannot be kept.
-        with disk_trouble(folder, "let ACTIONLESS_CACHE name a folder that can be written"):
-            folder.mkdir(parents=True, exist_ok=True)
-        expert = _trained(labelled, task.translation, discretiser, spec, target, config, seed)
-    arrays, _ = pack(expert.network)
-    policy_files.write(folder, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
+        with _cache_entry(folder) as aside:
+            expert = _trained(labelled, environment.translation, discretiser, spec, target, config, seed)
+            arrays, _ = pack(expert.network)
+            policy_files.write(aside, {"kind": "expert-idm", "held_out_error": expert.held_out_error}, arrays)
     return expert
 
 
-def _check(labelled: Log, task: Environment, discretiser: Discretiser) -> None:
+@contextmanager
+def _cache_entry(folder: Path) -> Iterator[Path]:
+    """A folder to write to, made before minutes of training begin, which takes the place of `folder` at the end.
+
+    Two processes that need the same expert may both train it; each puts a whole one in place.
+    """
+    way_out = "set ACTIONLESS_CACHE to a writable folder"
+    aside = unique_aside(folder)
+    with disk_trouble(folder, way_out):
+        clear_leftovers(folder)
+        aside.mkdir(parents=True)
+    try:
+        yield aside
+        with disk_trouble(folder, way_out):
+            replace_folder(aside, folder)
+    except BaseException:
+        remove(aside)
+        raise
+
+
+def _check(labelled: Log, environment: Environment, discretiser: Discretiser) -> None:
     path = labelled.source.path
     if labelled.actions is None:
-        raise ActionlessError(f"{path}: read without actions, which an expert learns from: read it with_actions=True")
+        raise ActionlessError(f"{path}: read without actions, which the expert needs: read it with with_actions=True")
     if labelled.state_dim != discretiser.dim:
         raise ActionlessError(
-            f"{path}: has {labelled.state_dim} state variables, the policy was trained on {discretiser.dim}: "
-            "give a labelled log of the same task"
+            f"{path}: has {labelled.state_dim} state variables, but the policy was trained on {discretiser.dim}: "
+            "give a log with actions of the same environment"
         )
-    if labelled.actions.shape[1] != task.spec.action_dim:
+    spec, name = environment.spec, environment.name
+    if labelled.actions.shape[1] != spec.action_dim:
         raise ActionlessError(
-            f"{path}: has {labelled.actions.shape[1]} numbers per action, '{task.name}' takes {task.spec.action_dim}: "
-            "give a labelled log of this task"
+            f"{path}: has {labelled.actions.shape[1]} numbers per action, but '{name}' takes {spec.action_dim}: "
+            "give a log with actions of this environment"
         )
-    if task.spec.bins is not None:
-        choice = normalised_actions(task.translation, np.asarray(labelled.actions))
-        if choice.min() < 0 or choice.max() >= task.spec.bins:
+    if spec.bins is not None:
+        choice = normalised_actions(environment.translation, np.asarray(labelled.actions))
+        if choice.min() < 0 or choice.max() >= spec.bins:
             raise ActionlessError(
-                f"{path}: has choices outside the {task.spec.bins} of '{task.name}': give a labelled log of this task"
+                f"{path}: has choices outside the {spec.bins} of '{name}': give a log with actions of this environment"
             )
 
 
@@ -147,7 +171,7 @@ def _cache_key(
         seed,
     ]
     digest = hashlib.sha256(json.dumps(about).encode())
-    # Where bins begin makes no difference to s' and s' - s: policies with other bins share these experts.
+    # Bins do not matter for s' and s' - s, so policies with different bins share these experts.
     edges = [discretiser.edges] if target == "delta" else []
     for array in (discretiser.normaliser.mean, discretiser.normaliser.scale, *edges):
         digest.update(np.ascontiguousarray(array, np.float64).data)
@@ -176,7 +200,7 @@ def _trained(
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
     sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    state = standing(
+    state = train_state(
         InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
     )
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
@@ -185,7 +209,7 @@ def _trained(
             batch = IdmBatch(_examples(batches.of(step, updates), spec, target), None)
             state = updated(state, batch, step, updates, key, config.batch_size)
             display.show(step + updates, means(state))
-            state = emptied(state)
+            state = reset_metrics(state)
     network = state.learner.network
     return ExpertIdm(network, _held_out_error(network, preparation, split, target))
 

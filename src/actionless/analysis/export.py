@@ -1,7 +1,7 @@
-"""A state policy as one ONNX file: normaliser, network and choice in a graph that runs without this package.
+"""Export a state policy as one ONNX file: normaliser, network and argmax in a graph that runs without this package.
 
-The graph computes what `PolicyModel` does, in the same precision: states are normalised in float64, and everything
-after that is float32. Nodes are written one by one, so neither a tracer nor another framework is needed.
+The graph computes the same as `PolicyModel`, in the same precision: states are normalised in float64, everything
+after that is float32. Nodes are written one by one, so neither tracing nor another framework is needed.
 """
 
 import json
@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actionless import __version__
 from actionless.discretise import at_edge_is_above
 from actionless.errors import ActionlessError, require_extra
 from actionless.files import disk_trouble, require_free_file, write_durably
 from actionless.offline.planner import Planner
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.version import __version__
 
 if TYPE_CHECKING:
     import onnx
 
 NO_PROPOSAL = -128
-"""Δs of a state that is not finite: no label of any number of bins, since a graph cannot raise an error."""
+"""Δs of a state that is not finite: a value that is never a label, because a graph cannot raise an error."""
 
-# Of 2022: old enough for runtimes in the field, new enough for reductions whose axes are inputs.
+# From 2022: old enough for runtimes in use, new enough to have the axes of reductions as inputs.
 _OPSET, _IR_VERSION = 18, 8
 
 
 def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a state policy, or that of a run, to `FILE.onnx`; return where it is.
+    """Write a state policy, or the policy of a run, to `FILE.onnx`; return its path.
 
-    Input `state`: float64, batch × variables, in the log's own units. Outputs: `delta` (int8 labels), `probabilities`
-    (lowest bin first), `disagreement`, and `value` where the method learns values, as the methods of `StatePolicy`
-    give them. A state that is not finite has Δs -128 and NaN for everything else.
+    Input `state`: float64, batch × variables, in the log's own units. Outputs, as from the methods of `StatePolicy`:
+    `delta` (int8 labels), `probabilities` (lowest bin first), `disagreement`, and `value` if the method learns values.
+    For a state that is not finite, Δs is -128 and everything else is NaN.
     """
     target = Path(out)
     require_free_file(target, ".onnx", overwrite=overwrite)
@@ -40,17 +40,17 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     if isinstance(policy, ActionPolicy | Planner):
         what = "gives actions" if isinstance(policy, ActionPolicy) else "plans from many steps"
         raise ActionlessError(
-            f"{policy.method} {what}, and what is exported proposes Δs: "
+            f"{policy.method} {what}, but only policies that propose Δs can be exported: "
             "pre-train with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
         )
     model = onnx_model(policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy))
-    with disk_trouble(target, "make room or choose a folder that can be written"):
+    with disk_trouble(target, "free some space, or choose a writable folder"):
         write_durably(target, model.SerializeToString())
     return target
 
 
 def onnx_model(policy: StatePolicy) -> "onnx.ModelProto":
-    """The policy as a model in memory, described by its metadata."""
+    """The policy as an ONNX model in memory, with metadata."""
     from onnx import TensorProto, checker, helper
 
     graph = _Graph()
@@ -93,7 +93,7 @@ def _metadata(policy: StatePolicy) -> dict[str, str]:
 
 
 class _Graph:
-    """Nodes and constants as they come; a node goes by the name of its only output."""
+    """Collects nodes and constants. Each node has one output and the same name as that output."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -126,12 +126,12 @@ class _Graph:
 
 
 def _write(graph: _Graph, policy: StatePolicy) -> list[str]:
-    """Every output of the policy; the names of those it has."""
+    """Write all outputs of the policy into the graph; return their names."""
     model = policy.model
     z = _normalised(graph, model)
     scores = _scores(graph, model, z)
     mean = graph.reduce("ReduceMean", scores, 0)
-    # 0 for a state that is finite and NaN for one that is not, whatever the layers between made of it.
+    # 0 for a finite state, else NaN. Added to the outputs, because layers such as ReLU may hide a NaN.
     taint = graph.reduce("ReduceSum", graph.node("Mul", z, graph.constant(np.float32(0))), 1, keepdims=True)
 
     proposed = graph.node("ArgMax", mean, axis=1, keepdims=0)
@@ -167,11 +167,11 @@ def _normalised(graph: _Graph, model: PolicyModel) -> str:
 
 
 def _scores(graph: _Graph, model: PolicyModel, z: str) -> str:
-    """Members × batch × bins × dim, as `PolicyModel.scores` has them."""
+    """Members × batch × bins × dim, as in `PolicyModel.scores`."""
     dim, bins = model.discretiser.dim, model.discretiser.bins
     outputs = _network(graph, model, z)
     if model.head in ("utilities", "logits"):
-        # 0 keeps a size as it is.
+        # In ONNX, 0 means: keep this size.
         return graph.node("Reshape", outputs, graph.constant(np.array([0, 0, bins, dim])))
     change = graph.node("Sub", outputs, z) if model.head == "next_state" else outputs
     index = graph.unsqueeze(_bin_index(graph, model, change), 2)
@@ -179,7 +179,7 @@ def _scores(graph: _Graph, model: PolicyModel, z: str) -> str:
 
 
 def _network(graph: _Graph, model: PolicyModel, z: str) -> str:
-    """Members × batch × outputs: the members' weights are stacked, and the first product spreads the batch to each."""
+    """Members × batch × outputs. Weights are stacked, so the first product broadcasts the batch to all members."""
     x = z
     layers = list(zip(model.network.weights, model.network.biases, strict=True))
     for depth, (weight, bias) in enumerate(layers):
@@ -191,7 +191,7 @@ def _network(graph: _Graph, model: PolicyModel, z: str) -> str:
 
 
 def _bin_index(graph: _Graph, model: PolicyModel, change: str) -> str:
-    """Members × batch × dim: how many edges a change has passed, as `Discretiser.index` counts them."""
+    """Members × batch × dim: the number of edges below a change, as in `Discretiser.index`."""
     edges = model.discretiser.edges.T.astype(np.float32)
     change = graph.unsqueeze(change, 2)
     above = graph.node("Greater", change, graph.constant(edges))

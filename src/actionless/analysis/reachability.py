@@ -1,11 +1,11 @@
-"""Whether what a policy proposes was ever seen to happen near that state."""
+"""Reachability: did a proposed Δs ever happen in the log from a similar state?"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.discretise import Discretiser
 
 NEIGHBOURS = 32
@@ -18,28 +18,28 @@ _BLOCK = 128
 
 @dataclass(frozen=True)
 class Reachability:
-    """Shares of the sampled states whose Δs was seen among their nearest neighbours."""
+    """Shares of the sampled states whose Δs also happened at one of their nearest neighbours."""
 
     neighbours: int
     states: int
-    """States looked at."""
+    """Number of sampled states."""
     seen: int
-    """Transitions among which their neighbours were looked for."""
+    """Number of transitions in which neighbours were searched."""
     proposed: float
-    """Of proposed Δs, all variables together."""
+    """Share for proposed Δs, all variables together."""
     observed: float
-    """Of the Δs that did happen: what a proposal can be expected to reach in data of this density."""
+    """Share for the Δs that did happen: a reference for what data of this density allows."""
     proposed_by_variable: tuple[float, ...]
 
 
 def reachability(
     discretiser: Discretiser,
-    part: Part,
+    part: EpisodeSubset,
     places: Int[np.ndarray, " sample"],
     proposed: Int[np.ndarray, "sample dim"],
-    seen: Part,
+    seen: EpisodeSubset,
 ) -> Reachability:
-    """Compare proposed bins with what `seen` did from its states nearest to those at `places` of `part`."""
+    """Compare proposed bins with what happened in `seen` at the nearest neighbours of the states at `places`."""
     states = np.asarray(part.log.states[part.rows[places]])
     among = seen.sample(MOST_SEEN)
     known_rows = seen.rows[among]

@@ -1,4 +1,4 @@
-"""What a run's policy recommends: for given states, or for where its log stops."""
+"""Recommendations of a run's policy: for given states, or for the last states of its log."""
 
 from pathlib import Path
 
@@ -15,25 +15,25 @@ from actionless.training.pretrain import read_again
 
 
 def recommend_for_run(run: str | Path, source: str | None = None) -> Recommendation:
-    """Recommend for the states in a file, on standard input (`-`), or where the episodes of the run's log stop."""
+    """Recommend for the states in a file, on standard input (`-`), or for the last states of the run's log."""
     policy = StatePolicy.load(run)
     asked = States(latest_states(_log_of(policy, run))) if source is None else read_states(source, policy.state_names)
     return policy.recommend(asked.states, asked.next_states)
 
 
 def latest_states(log: Log) -> Float[np.ndarray, "episodes dim"]:
-    """The state each episode stops in; not where a terminal ended it, since nothing follows there."""
+    """The final state of each episode that did not end in a terminal state."""
     last = log.episode_stops - 1
-    going_on = last[~np.asarray(log.terminals[last])]
-    if len(going_on) == 0:
+    not_terminal = last[~np.asarray(log.terminals[last])]
+    if len(not_terminal) == 0:
         raise ActionlessError(
-            f"{log.source.path}: a terminal ends every episode, so the log stops in no state that goes on: give STATES"
+            f"{log.source.path}: every episode ends in a terminal state, so there is nothing to recommend: give STATES"
         )
-    return np.asarray(log.next_states[going_on])
+    return np.asarray(log.next_states[not_terminal])
 
 
 def _log_of(policy: StatePolicy, run: str | Path) -> Log:
     manifest = manifest_of(policy, run)
     if manifest.data["origin"] is None:
-        raise ActionlessError(f"{run}: its log was handed over from Python, so it cannot be read again: give STATES")
+        raise ActionlessError(f"{run}: its log was passed in from Python, so it cannot be read again: give STATES")
     return read_again(Path(run), manifest)

@@ -1,4 +1,4 @@
-"""A policy played in its task: a state policy through an expert inverse dynamics model, BC a by its own actions."""
+"""Run a policy in an environment: a state policy through an expert inverse dynamics model, BC a on its own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Int8, Real, Shaped
 
 from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, TARGETS, ExpertIdm, expert_idm
 from actionless.analysis.scores import ReferenceScores, reference_scores
-from actionless.data import factorised
+from actionless.data import factorised_dmc
 from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
@@ -20,13 +20,13 @@ from actionless.guidance.idm import ActionNetwork
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
 from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.online.action_translation import Levels, normalised_actions
 from actionless.online.environments import Environment, make
-from actionless.online.translation import Levels, normalised_actions
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 
 class Decision(NamedTuple):
-    """For each state a normalised action, and the Δs that it is meant to bring about, as labels."""
+    """For each state a normalised action, and the label of the Δs that the action is meant to cause."""
 
     actions: Shaped[np.ndarray, "episodes actions"]
     proposed: Int8[np.ndarray, "episodes dim"] | None
@@ -36,27 +36,27 @@ Decide = Callable[[Real[np.ndarray, "episodes dim"]], Decision]
 
 
 class Rollouts(NamedTuple):
-    """What came of each episode."""
+    """The results of each episode."""
 
     returns: Float[np.ndarray, " episodes"]
     lengths: Int[np.ndarray, " episodes"]
     delta_errors: Float[np.ndarray, "episodes dim"] | None
-    """Mean |Δs observed - Δs proposed| over the episode's steps, where Δs is proposed at all."""
+    """Mean |Δs observed - Δs proposed| over the steps of each episode; None if the policy proposes no Δs."""
 
 
 @dataclass(frozen=True)
 class EnvironmentFigures:
-    """What a policy is worth in a task."""
+    """The results of a policy in an environment."""
 
     environment: str
     rollouts: Rollouts
     reference: ReferenceScores | None
     state_names: tuple[str, ...]
     idm_error: float | None
-    """Of the expert on labelled episodes that it has not seen, where there is one."""
+    """Error of the expert on held-out labelled episodes; None without an expert."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, under names that a diagnosis without a task leaves free.
+        """JSON values. The keys differ from those of a diagnosis without an environment, so both can be merged.
 
         `rollout_delta_error` is the paper's discrete difference error: the sum over dimensions.
         """
@@ -86,41 +86,41 @@ def evaluate_in_environment(
     seed: int = 0,
     cache: Path | None = None,
 ) -> EnvironmentFigures:
-    """Play a policy in a task, side by side in so many episodes.
+    """Run a policy in an environment for a number of episodes, all in parallel.
 
         labelled = actionless.read("hopper_medium_expert-v2.hdf5", with_actions=True)
         figures = evaluate_in_environment(policy, "Hopper-v5", labelled).to_dict()
 
-    The labelled log teaches the expert that finds the actions for a state policy's proposals; `scale` is the expert's.
-    The expert does not depend on `seed`, so that seeds of a method share it; the episodes do.
+    The log with actions trains the expert, which finds the actions for a state policy's proposals; `scale` is the
+    scale of the expert. The episodes depend on `seed`, the expert does not: all seeds of a method share it.
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
     if isinstance(policy, Planner):
         raise ActionlessError(
-            f"{policy.method} plans from many steps, and what is played proposes Δs from one state: pre-train with "
-            "another method, or see what it is worth as a guide (`actionless train --agent sac --guide RUN`)"
+            f"{policy.method} plans from many steps, but only policies that propose Δs from one state can be evaluated "
+            "here: pre-train with another method, or test it as a guide (`actionless train --agent sac --guide RUN`)"
         )
     bins = _action_bins(environment, labelled)
-    tasks = [make(environment, bins=bins) for _ in range(episodes)]
+    environments = [make(environment, bins=bins) for _ in range(episodes)]
     try:
-        names, dim = policy.state_names, tasks[0].spec.state_dim
+        names, dim = policy.state_names, environments[0].spec.state_dim
         if len(names) != dim:
             raise ActionlessError(
-                f"the policy was trained on {len(names)} variables, and {environment} has {dim}: "
-                "give the task that its log is of"
+                f"the policy was trained on {len(names)} variables, but {environment} has {dim}: "
+                "give the environment that its log comes from"
             )
         if isinstance(policy, ActionPolicy):
-            expert, discretiser, decide = None, None, _by_own_actions(policy, tasks[0])
+            expert, discretiser, decide = None, None, _by_own_actions(policy, environments[0])
         else:
             _require_same_order(names, labelled)
             discretiser, target = policy.model.discretiser, TARGETS[policy.model.head]
-            expert = expert_idm(labelled, tasks[0], discretiser, target, EXPERT_IDM_SCALES[scale], cache=cache)
+            expert = expert_idm(labelled, environments[0], discretiser, target, EXPERT_IDM_SCALES[scale], cache=cache)
             decide = _through_expert(policy, expert)
-        rollouts = roll_out(tasks, decide, [episode_seed(seed, -1 - i) for i in range(episodes)], discretiser)
+        rollouts = roll_out(environments, decide, [episode_seed(seed, -1 - i) for i in range(episodes)], discretiser)
     finally:
-        for task in tasks:
-            task.close()
+        for one in environments:
+            one.close()
     reference = reference_scores(environment, labelled)
     return EnvironmentFigures(
         environment, rollouts, reference, names, None if expert is None else expert.held_out_error
@@ -128,22 +128,24 @@ def evaluate_in_environment(
 
 
 def roll_out(
-    tasks: Sequence[Environment], decide: Decide, seeds: Sequence[int], discretiser: Discretiser | None
+    environments: Sequence[Environment], decide: Decide, seeds: Sequence[int], discretiser: Discretiser | None
 ) -> Rollouts:
-    """One episode in each task, side by side; a task whose episode is over is not stepped any more."""
-    states = np.stack([task.reset(seed) for task, seed in zip(tasks, seeds, strict=True)])
-    next_states, live = states.copy(), np.arange(len(tasks))
-    returns, lengths, errors = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64), np.zeros(states.shape)
+    """One episode in each environment, all in parallel; environments whose episode is over are not stepped again."""
+    count = len(environments)
+    states = np.stack([environment.reset(seed) for environment, seed in zip(environments, seeds, strict=True)])
+    next_states, live = states.copy(), np.arange(count)
+    returns, lengths, errors = np.zeros(count), np.zeros(count, np.int64), np.zeros(states.shape)
     while live.size:
         if lengths.max() == MOST_STEPS:
             raise ActionlessError(
-                f"{tasks[0].name}: an episode has no end after {MOST_STEPS:,} steps; register it with max_episode_steps"
+                f"{environments[0].name}: an episode does not end after {MOST_STEPS:,} steps; "
+                "register the environment with max_episode_steps"
             )
-        # Of all states, live or not: one program is compiled, and a row more costs next to nothing.
+        # For all states, also of finished episodes: the shape stays the same, so only one program is compiled.
         actions, proposed = decide(states)
-        over = np.zeros(len(tasks), bool)
+        over = np.zeros(count, bool)
         for i in live.tolist():
-            step = tasks[i].step(actions[i])
+            step = environments[i].step(actions[i])
             next_states[i], over[i] = step.state, step.terminated or step.truncated
             returns[i] += step.reward
         if discretiser is not None and proposed is not None:
@@ -154,30 +156,30 @@ def roll_out(
 
 
 def _require_same_order(names: Sequence[str], labelled: Log) -> None:
-    """Files may name variables differently, or not at all; but what both name must stand in the same place."""
+    """Refuse a log whose variables are in another order. Other names, or none, are fine."""
     for place, name in enumerate(labelled.state_names):
         if name in names and names.index(name) != place:
             raise ActionlessError(
-                f"{labelled.source.path}: variable '{name}' is number {place}, the policy's number {names.index(name)} "
-                f"(counting from 0): give its variables in the order {', '.join(names)}"
+                f"{labelled.source.path}: variable '{name}' has index {place}, but index {names.index(name)} in the "
+                f"policy (counting from 0): give the variables in the order {', '.join(names)}"
             )
 
 
 def _action_bins(environment: str, labelled: Log) -> int | None:
-    """How to make the task, so that its actions are of the kind that the labelled log has."""
-    if labelled.source.format == factorised.FORMAT and labelled.actions is not None:
+    """The `bins` to create the environment with, so that its actions are of the same kind as in the log."""
+    if labelled.source.format == factorised_dmc.FORMAT and labelled.actions is not None:
         return max(2, int(labelled.actions.max()) + 1)
-    task = make(environment, bins=2)
-    task.close()
-    # A task that has choices of its own keeps them, whatever the number.
-    return None if isinstance(task.translation, Levels) else 2
+    discretised = make(environment, bins=2)
+    discretised.close()
+    # An environment with discrete actions keeps them, whatever `bins` is.
+    return None if isinstance(discretised.translation, Levels) else 2
 
 
-def _by_own_actions(policy: ActionPolicy, task: Environment) -> Decide:
-    lowest, highest = (-1, 1) if task.spec.bins is None else (0, task.spec.bins - 1)
+def _by_own_actions(policy: ActionPolicy, environment: Environment) -> Decide:
+    lowest, highest = (-1, 1) if environment.spec.bins is None else (0, environment.spec.bins - 1)
 
     def decide(states: Real[np.ndarray, "episodes dim"]) -> Decision:
-        actions = normalised_actions(task.translation, policy.act(states))
+        actions = normalised_actions(environment.translation, policy.act(states))
         return Decision(np.clip(actions, lowest, highest), None)
 
     return decide

@@ -12,18 +12,18 @@ from actionless.online.environments import SUITE
 
 @dataclass(frozen=True)
 class ReferenceScores:
-    """The returns that count as 0 and as 100."""
+    """The mean returns that define a score of 0 and a score of 100."""
 
     random: float
     expert: float
 
     def score(self, episode_return: float) -> float:
-        """How far from random to expert a return is, in per cent."""
+        """A return as a percentage of the way from random to expert."""
         return 100 * (episode_return - self.random) / (self.expert - self.random)
 
 
 KNOWN: dict[str, ReferenceScores] = {
-    # D4RL, for its MuJoCo tasks of any version.
+    # D4RL's values for the MuJoCo environments, whatever their version.
     "hopper": ReferenceScores(-20.272305, 3234.3),
     "halfcheetah": ReferenceScores(-280.178953, 12135.0),
     "walker2d": ReferenceScores(1.629008, 4592.3),
@@ -34,13 +34,13 @@ KNOWN: dict[str, ReferenceScores] = {
 
 
 def reference_scores(environment: str, log: Log | None = None) -> ReferenceScores | None:
-    """The benchmark's, so that scores compare with published ones; else those of the log, if it was recorded here."""
+    """The benchmark's values, for comparison with published scores; else those stored by `actionless record`."""
     known = KNOWN.get(re.sub(r"-v\d+$", "", environment.lower()))
     return known if known is not None or log is None else _recorded(environment, log)
 
 
 def _recorded(environment: str, log: Log) -> ReferenceScores | None:
-    """What `actionless record` measured, if the log is of the same task and an expert was trained for it."""
+    """The values that `actionless record` stored, if the log is of this environment and has an expert's return."""
     try:
         about = read_metadata(Path(log.source.path))
     except ActionlessError:

@@ -1,8 +1,8 @@
-"""What a handful of runs tells: means, interquartile means and how sure one can be of them.
+"""Statistics of a few runs: means, interquartile means and confidence intervals.
 
-Scores are a matrix of runs × tasks, each task's runs its own. Intervals are percentiles of a bootstrap that draws
-runs anew within each task, never tasks: they speak of other seeds on the same tasks. The rules, ties and roundings
-are those of rliable, which a test compares with.
+Scores are a matrix of runs × tasks; each task has its own runs. Intervals are percentiles of a stratified bootstrap:
+it resamples the runs of each task but never the tasks, so it describes other seeds on the same tasks. Rules, ties and
+rounding are the same as in rliable; a test compares the two. ("Task" is rliable's word for an environment.)
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from actionless.errors import ActionlessError
 
 Aggregate = Literal["mean", "median", "iqm"]
 Value = Float[np.ndarray, "..."] | float
-"""A number, or where scores are curves one for each step."""
+"""A number, or one number per step if scores are curves."""
 
 RESAMPLES = 50_000
-_MOST_NUMBERS = 4_000_000  # drawn at once: 32 MB however many runs, tasks and steps there are
+_MOST_NUMBERS = 4_000_000  # resampled at once: 32 MB for any number of runs, tasks and steps
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its interval."""
+    """A value and its confidence interval."""
 
     value: Value
     low: Value
@@ -32,7 +32,7 @@ class Estimate:
 
 
 def mean_and_error(scores: Real[np.ndarray, "runs *rest"]) -> tuple[Value, Value]:
-    """Mean over the runs and its standard error, which for a single run is NaN: one run says nothing of others."""
+    """Mean over the runs and its standard error, which is NaN for a single run."""
     scores = _checked(scores)
     runs = len(scores)
     mean = scores.mean(axis=0)
@@ -49,9 +49,9 @@ def aggregate(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """One number for all runs of all tasks, with its interval; for learning curves, one for each step.
+    """One number for all runs of all tasks, with its confidence interval; for learning curves, one for each step.
 
-    `mean` and `median` are those of the tasks' means; `iqm` is the mean of the middle half of all runs of all tasks.
+    `mean` and `median` are taken over the tasks' means; `iqm` is the mean of the middle half of all runs of all tasks.
     """
     scores = _checked(scores)
     _check_interval(confidence, resamples)
@@ -60,7 +60,7 @@ def aggregate(
     rng = np.random.default_rng(seed)
     drawn = []
     for count in _blocks(resamples, scores.size):
-        # A run is drawn with its whole curve.
+        # Whole curves are resampled.
         chosen = rng.integers(runs, size=(count, runs, tasks))
         drawn.append(function(scores[chosen, np.arange(tasks)]))
     return _estimate(function(scores[None])[0], np.concatenate(drawn), confidence)
@@ -74,18 +74,18 @@ def probability_of_improvement(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """How likely a run beats one of the others on the same task, averaged over tasks; a tie counts half."""
+    """Probability that a run beats one of `others` on the same task, averaged over tasks; a tie counts half."""
     scores, others = _checked(scores), _checked(others)
     _check_interval(confidence, resamples)
     tasks = scores.shape[1]
     if others.shape[1] != tasks:
-        raise ActionlessError(f"scores of {tasks} tasks beside scores of {others.shape[1]}: compare on the same tasks")
+        raise ActionlessError(f"scores of {tasks} tasks and of {others.shape[1]} tasks: compare on the same tasks")
     left, right = scores.T[:, :, None], others.T[:, None, :]
     wins = (left > right) + 0.5 * (left == right)  # tasks × runs × other runs
     rng = np.random.default_rng(seed)
     drawn = []
     for count in _blocks(resamples, scores.size + others.size):
-        # How often each run is drawn is all that counts.
+        # Only the number of times each run is drawn matters.
         times = _times_drawn(rng, len(scores), (count, tasks))
         times_other = _times_drawn(rng, len(others), (count, tasks))
         won = np.einsum("bti,tij->btj", times, wins, optimize=True) * times_other
@@ -96,20 +96,20 @@ def probability_of_improvement(
 def values_at(
     steps: Int[np.ndarray, " steps"], measured_at: Int[np.ndarray, " rows"], values: Real[np.ndarray, " rows"]
 ) -> Real[np.ndarray, " steps"]:
-    """A run's value at given steps: the last one measured until then, so that runs can be laid over each other."""
+    """A run's value at given steps: the last one measured up to each step, so that runs can be averaged."""
     if (np.diff(measured_at) <= 0).any():
-        raise ActionlessError("the steps a run was measured at must rise: sort its rows, one for each step")
+        raise ActionlessError("the steps of a run must increase: sort its rows and keep one row per step")
     row = np.searchsorted(measured_at, steps, side="right") - 1
     if len(measured_at) == 0 or (row < 0).any() or (steps > measured_at[-1]).any():
         measured = f"from step {measured_at[0]:,} to {measured_at[-1]:,}" if len(measured_at) else "at no step"
         raise ActionlessError(
-            f"a run measured {measured} has no value at each step from {steps.min():,} to {steps.max():,}: "
+            f"a run measured {measured} does not cover the steps from {steps.min():,} to {steps.max():,}: "
             "ask for steps that every run has reached"
         )
     return values[row]
 
 
-# Each takes resamples × runs × tasks × steps, and leaves resamples × steps.
+# Each function maps resamples × runs × tasks × steps to resamples × steps.
 
 
 def _mean(scores: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ _AGGREGATES: dict[Aggregate, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _blocks(resamples: int, numbers: int) -> list[int]:
-    """How many resamples of so many numbers to draw at a time."""
+    """Sizes of the blocks of resamples, so that each block has at most `_MOST_NUMBERS` numbers."""
     most = max(1, _MOST_NUMBERS // numbers)
     return [min(most, resamples - start) for start in range(0, resamples, most)]
 
@@ -152,17 +152,17 @@ def _estimate(value: Value, drawn: Float[np.ndarray, "resamples *steps"], confid
 
 def _checked(scores: np.ndarray) -> Float[np.ndarray, "..."]:
     if scores.size == 0:
-        raise ActionlessError(f"scores of shape {scores.shape}: there must be a run, and a score for each of its tasks")
+        raise ActionlessError(f"scores of shape {scores.shape}: give at least one run with at least one score")
     if not np.isfinite(scores).all():
         place = np.argwhere(~np.isfinite(scores))[0].tolist()
         raise ActionlessError(
-            f"scores: {scores[tuple(place)]} at {place} (run first); leave the run out, or find out why it failed"
+            f"scores: {scores[tuple(place)]} at index {place} (run first); leave out the run, or find out why it failed"
         )
     return scores.astype(np.float64)
 
 
 def _check_interval(confidence: float, resamples: int) -> None:
     if not 0 < confidence < 1:
-        raise ActionlessError(f"confidence={confidence}: choose a share between 0 and 1, such as 0.95")
+        raise ActionlessError(f"confidence={confidence}: choose a number between 0 and 1, such as 0.95")
     if resamples < 1:
-        raise ActionlessError(f"resamples={resamples}: draw at least one, and {RESAMPLES:,} for a table")
+        raise ActionlessError(f"resamples={resamples}: choose at least 1, or {RESAMPLES:,} for a table")

@@ -1,4 +1,4 @@
-"""What a policy promises against what the log brought: Q beside observed discounted returns."""
+"""Compare a policy's Q-values with the observed discounted returns of the log."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from actionless.analysis.part import Part
+from actionless.analysis.episode_subset import EpisodeSubset
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
 from actionless.training.heldout import observed_returns
@@ -14,35 +14,35 @@ from actionless.training.heldout import observed_returns
 
 @dataclass(frozen=True)
 class Values:
-    """Q against what was observed, in the log's rewards, on states whose return is complete."""
+    """Q-values and observed returns, in units of the log's rewards, on states whose return is complete."""
 
     discount: float
     horizon: float
-    """Steps over which a gain adds up: 1 / (1 − discount), or the mean length of the episodes where that is less."""
+    """Steps over which a gain adds up: 1 / (1 − discount), or the mean episode length if that is smaller."""
     states: int
     data_return: float
     return_std: float
     return_95th: float
     q_of_data: float
-    """Mean Q of what happened."""
+    """Mean Q of the observed Δs."""
     q_of_proposals: float
     gain: float
-    """`q_of_proposals` − `q_of_data`: never negative, since the proposal is what has the highest Q."""
+    """`q_of_proposals` − `q_of_data`. Never negative, because the proposal has the highest Q."""
     overestimation: float
     """`q_of_proposals` − `data_return`."""
     rank_correlation: float
-    """Spearman's, between Q of what happened and the return; NaN where either never varies."""
+    """Spearman's rank correlation of Q of the observed Δs with the return; NaN if either is constant."""
 
 
 def measure_values(
     policy: StatePolicy,
-    part: Part,
+    part: EpisodeSubset,
     places: Int[np.ndarray, " sample"],
     states: Float[np.ndarray, "sample dim"],
     observed: Int[np.ndarray, "sample dim"],
     discount: float | None,
 ) -> Values | None:
-    """None for methods that learn no values, and where no return is complete."""
+    """Measure Q on the sampled states. None for methods that learn no values, and if no return is complete."""
     if policy.model.head != "utilities":
         return None
     discount = _discount_of(policy) if discount is None else discount
@@ -70,7 +70,7 @@ def measure_values(
 
 
 def rank_correlation(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """Spearman's, equal values sharing their mean rank; NaN where either never varies."""
+    """Spearman's rank correlation; ties share their mean rank. NaN if either array is constant."""
     a, b = _ranks(x), _ranks(y)
     if a.std() == 0 or b.std() == 0:
         return math.nan

@@ -1,4 +1,4 @@
-"""From figures to words: each grade follows from rules with numbers, which are part of the verdict."""
+"""Turn figures into a grade. Each grade follows from rules with thresholds, which are part of the verdict."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,32 +8,32 @@ from actionless.analysis.values import Values
 Grade = Literal["overestimates", "no better than the majority", "ventures", "imitates", "improves"]
 
 LEAST_SKILL = 0.05
-"""Share of the majority's mistakes that must be avoided."""
+"""Minimum share of the majority policy's mistakes that the policy must avoid."""
 STANDARD_ERRORS = 2.0
-"""By how many standard errors an advantage must exceed zero."""
+"""Number of standard errors by which an advantage must exceed zero."""
 OVERESTIMATION = 0.1
-"""How far mean Q may lie above the 95th percentile of the observed returns, as a share of its size."""
+"""How far mean Q may exceed the 95th percentile of the observed returns, as a share of that percentile."""
 LEAST_GAIN = 0.1
-"""Gain in Q over the log's own choices, step after step, in standard deviations of the observed returns."""
+"""Minimum gain in Q over the log's own choices, summed over the horizon, in standard deviations of the returns."""
 LEAST_REACHABLE = 0.9
-"""How often proposals must be seen nearby, as a share of how often what happened is."""
+"""How often proposals must be seen nearby, as a share of how often the observed Δs are."""
 
 SENTENCES: dict[Grade, str] = {
-    "overestimates": "Overestimates: it promises more than nearly any state of the log ever brought. Do not trust its "
-    "Q, nor proposals that rest on it.",
+    "overestimates": "Overestimates: its Q is higher than nearly all returns in the log. Do not trust its Q, nor "
+    "proposals that depend on it.",
     "no better than the majority": "No better than the majority: always proposing each variable's most frequent Δs "
-    "agrees with the log as well.",
-    "ventures": "Ventures: by its own Q it improves on the log's choices, but with moves that the log has too rarely "
-    "seen from such states. Untested.",
-    "imitates": "Imitates: it proposes what the log's behaviour would do next, and no figure here shows more.",
-    "improves": "Improves on the log's own choices by its own Q, within what the log has seen. Whether the "
-    "improvement is real only acting can show.",
+    "agrees with the log equally well.",
+    "ventures": "Ventures: by its own Q it improves on the log's choices, but with moves that are too rare in the log "
+    "from similar states. Untested.",
+    "imitates": "Imitates: it proposes what the log's behaviour would do next; no figure here shows more than that.",
+    "improves": "Improves on the log's own choices by its own Q, with moves that the log has seen. Only acting can "
+    "show whether the improvement is real.",
 }
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One comparison behind a verdict: it holds where the figure is above the threshold."""
+    """One comparison behind a verdict: it holds if the figure is above the threshold."""
 
     name: str
     says: str
@@ -42,13 +42,13 @@ class Rule:
 
     @property
     def holds(self) -> bool:
-        """A figure that is NaN holds nothing."""
+        """False for a figure that is NaN."""
         return self.figure > self.threshold
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the figures allow to be said, and no more."""
+    """A grade, the sentence that explains it, and the rules it follows from."""
 
     grade: Grade
     sentence: str
@@ -57,12 +57,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The figures that the rules look at."""
+    """The figures that the rules use."""
 
     skill: float
-    """Share of the majority's mistakes that are avoided; 0 where it makes none."""
+    """Share of the majority policy's mistakes that are avoided; 0 if it makes none."""
     advantage: float
-    """Accuracy above the majority's."""
+    """Accuracy minus the majority policy's accuracy."""
     advantage_error: float
     """Its standard error."""
     proposed_reachable: float
@@ -71,14 +71,14 @@ class Evidence:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """The grade that the rules give, with all of them."""
+    """Apply all rules and derive the grade."""
     rules = _rules(evidence)
     grade = _grade({rule.name: rule.holds for rule in rules})
     return Verdict(grade, SENTENCES[grade], rules)
 
 
 def _grade(holds: dict[str, bool]) -> Grade:
-    """Worst news first. Rules on values are missing where there are none: nothing is held against or for them."""
+    """The worst grade that applies. Without values, the rules about values are missing and count as not held."""
     if holds.get("overestimates", False):
         return "overestimates"
     if not (holds["beats the majority"] and holds["beyond chance"]):
@@ -92,7 +92,7 @@ def _rules(evidence: Evidence) -> tuple[Rule, ...]:
     values = evidence.values
     majority = Rule(
         "beats the majority",
-        f"of the majority's mistakes, more than {LEAST_SKILL:.0%} are avoided",
+        f"avoids more than {LEAST_SKILL:.0%} of the majority's mistakes",
         evidence.skill,
         LEAST_SKILL,
     )
@@ -104,7 +104,7 @@ def _rules(evidence: Evidence) -> tuple[Rule, ...]:
     )
     near = Rule(
         "stays near",
-        f"proposals are seen nearby more than {LEAST_REACHABLE:.0%} as often as what happened",
+        f"proposals are seen nearby more than {LEAST_REACHABLE:.0%} as often as observed Δs",
         evidence.proposed_reachable,
         LEAST_REACHABLE * evidence.observed_reachable,
     )
@@ -113,16 +113,16 @@ def _rules(evidence: Evidence) -> tuple[Rule, ...]:
     promise = Rule(
         "overestimates",
         "mean Q of the proposals exceeds the 95th percentile of the observed returns by more than "
-        f"{OVERESTIMATION:.0%} of its size",
+        f"{OVERESTIMATION:.0%}",
         values.q_of_proposals,
         values.return_95th + OVERESTIMATION * abs(values.return_95th),
     )
     gain = Rule(
         "gains",
-        "Q of the proposals exceeds Q of what happened, summed over the horizon, by more than "
+        "Q of the proposals exceeds Q of the observed Δs, summed over the horizon, by more than "
         f"{LEAST_GAIN:.0%} of the returns' standard deviation",
         values.gain * values.horizon,
         LEAST_GAIN * values.return_std,
     )
-    order = Rule("ranks", "Q of what happened ranks states as their returns do", values.rank_correlation, 0.0)
+    order = Rule("ranks", "Q of the observed Δs ranks states as their returns do", values.rank_correlation, 0.0)
     return promise, majority, chance, gain, order, near

@@ -10,24 +10,29 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from actionless import __version__
-from actionless.errors import ActionlessError
+from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
+from actionless.runs.signals import stop_with_parent
+from actionless.version import __version__
 
 VERBS = {
-    "demo": "go the whole way on a small bundled log, in about five minutes",
-    "inspect": "what is in a log: sizes, returns, scales, Δs shares, warnings",
+    "demo": "run every step on a small bundled log, in about five minutes",
+    "inspect": "show what is in a log: sizes, returns, scales, Δs shares, warnings",
     "pretrain": "learn a state policy from a log",
-    "train": "train an agent in a task, guided by a state policy or not",
-    "finetune": "learn from a log that has the actions, then in its task, to compare with",
-    "evaluate": "say whether a policy is any good, with a task or without",
-    "recommend": "say which way each variable should move from here",
-    "record": "make a log of a task with an agent of our own",
-    "resume": "go on with a run that stopped",
+    "train": "train an agent in an environment, with or without a guide",
+    "finetune": "learn from a log with actions, then in its environment, as a comparison",
+    "evaluate": "measure how good a policy is, with or without an environment",
+    "recommend": "show in which direction each variable should move from a state",
+    "record": "make a log with an agent trained in an environment",
+    "resume": "resume a run that stopped",
     "report": "write runs as one HTML page of charts and tables, and as figures",
     "export": "write a state policy as an ONNX file, for deployment",
     "convert": "write a log as Parquet, npz or a Minari data set",
-    "doctor": "say what a bug report should: versions, devices, threads, extras, speed",
+    "doctor": "print what a bug report needs: versions, devices, threads, extras, speed",
 }
+
+TRACEBACK_VARIABLE = "ACTIONLESS_TRACEBACK"
+
+_ABOUT_TRACEBACK = f"{TRACEBACK} (or {TRACEBACK_VARIABLE}=1) shows the traceback of an error."
 
 EXIT_BUG, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -36,27 +41,34 @@ def main() -> None:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Δ shows a question mark
+    stop_with_parent()
+    if TRACEBACK in sys.argv:
+        os.environ[TRACEBACK_VARIABLE] = "1"  # for the processes that it starts, one for each of several seeds
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code.
 
-    0 done; 2 the user can mend it, said in one line; 130 interrupted; 1 a bug, with its traceback. A run that
-    SIGTERM stops exits with 143, as a process that it ends does.
+    0: done; 2: an error that the user can fix, printed in one line; 130: interrupted; 1: a bug, with its traceback.
+    A run that SIGTERM stops exits with 143, the usual code for that signal.
     """
+    show_traceback = TRACEBACK in arguments or os.environ.get(TRACEBACK_VARIABLE, "") not in ("", "0")
     try:
-        code = _dispatch(list(arguments))
-        sys.stdout.flush()  # here, where what goes wrong with it can still be said
-        return code
+        require_supported_system()
+        call([word for word in arguments if word != TRACEBACK])
+        sys.stdout.flush()  # here, where an error can still be reported
+        return 0
     except ActionlessError as error:
+        if show_traceback:
+            traceback.print_exc()
         print(f"actionless: {' '.join(str(error).split())}", file=sys.stderr)
         return EXIT_USER
     except KeyboardInterrupt:
         print("actionless: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does; nothing is left to say to it.
+        # The reader of our output has closed the pipe, as `head` does. That is not an error.
         _forget_output()
         return 0
     except OSError as error:
@@ -81,20 +93,20 @@ def _bug() -> int:
     return EXIT_BUG
 
 
-def _dispatch(arguments: list[str]) -> int:
+def call(arguments: Sequence[str]) -> None:
+    """Run one command line and raise its errors; `run` turns them into exit codes."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
-        return 0
+        return
     if arguments[0] == "--version":
         print(f"actionless {__version__}")
-        return 0
+        return
     verb = arguments[0]
     if verb not in VERBS:
         raise ActionlessError(f"no verb '{verb}'{_closest(verb)} (the verbs: {', '.join(VERBS)})")
-    command = _parse(verb, arguments[1:])
+    command = _parse(verb, list(arguments[1:]))
     if command is not None:
         command.run()
-    return 0
 
 
 def _help() -> str:
@@ -103,8 +115,9 @@ def _help() -> str:
         "usage: actionless VERB ...\n\n"
         "Learn from logs that never recorded the actions, then speed up an agent that can act.\n\n"
         f"{verbs}\n\n"
-        "`actionless VERB --help` says the rest, with examples.\n"
-        "Exit codes: 0 done, 2 something for you to mend (said in one line), 130 interrupted (143 by SIGTERM), 1 a bug."
+        "`actionless VERB --help` explains a verb, with examples.\n"
+        f"{_ABOUT_TRACEBACK}\n"
+        "Exit codes: 0 done, 2 an error you can fix (printed in one line), 130 interrupted (143 by SIGTERM), 1 a bug."
     )
 
 
@@ -126,7 +139,7 @@ def _parse(verb: str, arguments: list[str]) -> Any:
             return tyro.cli(
                 module.Command,
                 prog=f"actionless {verb}",
-                description=module.__doc__,
+                description=f"{(module.__doc__ or '').rstrip()}\n\n{_ABOUT_TRACEBACK}",
                 args=arguments,
                 registry=_registry(),
                 config=(tyro.conf.FlagCreatePairsOff,),
@@ -140,7 +153,7 @@ def _parse(verb: str, arguments: list[str]) -> Any:
 
 
 def _registry() -> Any:
-    """Lists on the command line are written a,b,c; an option that may be left out shows its own type alone."""
+    """Lists on the command line are written a,b,c; help shows `int | None` as INT."""
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
@@ -191,7 +204,7 @@ def _whole_numbers(words: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in words.split(","))
     except ValueError:
-        raise ValueError(f"'{words}' is no list of whole numbers such as 256,256") from None
+        raise ValueError(f"'{words}' is not a list of whole numbers such as 256,256") from None
 
 
 def _complaint_line(box: str) -> str:

@@ -1,7 +1,7 @@
-"""Write a log in another format, and read it back without loss.
+"""Write a log in another format, without loss.
 
-The ending of OUT decides: `.parquet` (one row per state, with a TOML file beside it that names the columns),
-`.npz`, or `minari:ID` for a data set in the local Minari folder. Actions are left behind unless asked for.
+OUT determines the format: `FILE.parquet` (one row per state, with a TOML file beside it that names the columns),
+`FILE.npz`, or `minari:ID` for a data set in the local Minari folder. Actions are only written with `--with-actions`.
 
 examples:
   actionless convert hopper_medium-v2.hdf5 --out hopper.parquet
@@ -23,17 +23,17 @@ class Command:
     """What `actionless convert` takes."""
 
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
-    """What to read; see `actionless inspect --help`."""
+    """The log to read; see `actionless inspect --help`."""
     out: Annotated[str, tyro.conf.arg(metavar="OUT")]
     """Where to write: FILE.parquet, FILE.npz or minari:ID."""
     overwrite: bool = False
-    """Replace what is there."""
+    """Replace existing files."""
     storage: Literal["hdf5", "arrow", "parquet"] = "hdf5"
     """How a Minari data set is stored."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
-        """Read, write, say what was written."""
+        """Read, write, print the size and fingerprint of the log."""
         from actionless.data.convert import check_target, convert
         from actionless.data.read import read_with
 

@@ -1,7 +1,8 @@
-"""Go the whole way on a small bundled log: pre-train a state policy, train agents alone and guided by it, report.
+"""Run every step on a small bundled log: pre-train a state policy, train agents with and without it, write a report.
 
-The log holds states and rewards of HalfCheetah-v5 and no actions. DIR gets the runs and report.html. About five minutes
-on two cores; `--quick` shows the same way in under a minute, too short for anything to be learnt.
+The log holds states and rewards of HalfCheetah-v5, but no actions. The runs and report.html are written to DIR. The
+demo takes about five minutes on two cores. `--quick` takes less than a minute: long enough to see that everything
+works, too short for agents to learn.
 
 examples:
   actionless demo
@@ -20,16 +21,16 @@ class Command:
     """What `actionless demo` takes."""
 
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("actionless-demo")
-    """The directory to make."""
+    """The directory to create."""
     quick: bool = False
-    """Under a minute, to see that everything works."""
+    """Take less than a minute, to see that everything works."""
     overwrite: bool = False
-    """Replace the demo that is there."""
+    """Replace an existing demo."""
 
     def run(self) -> None:
-        """Run it."""
+        """Run the demo, then print where its report is."""
         from actionless.demo import FULL, QUICK, demo
 
         demo(self.out, QUICK if self.quick else FULL, overwrite=self.overwrite)
         if self.quick:
-            print("Far too short for agents to learn: this was the way. `actionless demo` shows what guidance does.")
+            print("This was too short for agents to learn. `actionless demo` shows what guidance does.")

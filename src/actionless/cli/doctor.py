@@ -1,7 +1,7 @@
-"""Say what a bug report should: versions, devices, threads, memory, extras, and how fast this machine is.
+"""Print what a bug report needs: versions, devices, threads, memory, extras, and how fast this machine is.
 
-Takes some ten seconds, five of them for the speed. Paths in your home directory are shown as ~ and the current
-directory is not named. Exit 2 where something is broken that everything needs.
+It takes about ten seconds, five of them to measure the speed. Your home directory is shown as ~, and the name of the
+current directory is not shown. The exit code is 2 if a required package or directory does not work.
 
 examples:
   actionless doctor
@@ -26,7 +26,7 @@ class Command:
     """Print everything as one JSON object."""
 
     def run(self) -> None:
-        """Examine, print, complain."""
+        """Examine, print, and raise an error if something must be fixed."""
         from actionless.doctor import examine
 
         examination = examine()
@@ -49,7 +49,7 @@ def _lines(examination: "Examination") -> list[str]:
             else f"absent: pip install 'actionless[{extra}]'"
             for extra, packages in examination.extras.items()
         },
-        "environment": examination.environment or {"variables": "none of those that matter is set"},
+        "environment": examination.environment or {"variables": "no relevant variable is set"},
         "speed": _speed(examination),
     }
     width = max(len(name) for section in sections.values() for name in section)
@@ -91,5 +91,5 @@ def _speed(examination: "Examination") -> dict[str, str]:
 
 
 def _others(cores_busy: float) -> str:
-    """Even one thread keeps a whole core busy, unless it has to share it."""
-    return "; other processes were at work, and slow these figures" if cores_busy < 0.9 else ""
+    """Even one thread keeps a whole core busy, unless other processes use it too."""
+    return "; other processes were running, so these figures are too low" if cores_busy < 0.9 else ""

@@ -1,11 +1,11 @@
-"""Say whether a policy is any good: from a log alone, and where there is a task, by playing in it.
+"""Measure how good a policy is: on a log and, with `--env`, in an environment.
 
-Without `--data` a state policy is measured on the episodes of its own log that were held out from training, otherwise
-on the log given: how well its Δs agree with what happened, whether its probabilities and Q can be believed, whether
-what it proposes was ever seen to happen, and a verdict in words with the numbers behind it.
+A state policy is measured on the log `--data`, or else on the held-out episodes of its own log: how well its Δs agree
+with the log, how well its probabilities and Q values are calibrated, whether similar states in the log ever moved as
+it proposes, and a verdict in words with its numbers.
 
-With `--env` it is also played in that task. An inverse dynamics model trained on `--labelled`, a log with actions,
-finds the actions; a policy of bc-action acts by itself.
+With `--env` the policy also acts in that environment. An inverse dynamics model, trained on the log with actions
+`--labelled`, finds the actions; a policy of bc-action needs none.
 
 examples:
   actionless evaluate runs/hopper
@@ -14,7 +14,7 @@ examples:
 """
 
 import dataclasses
-import json as json_module
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,47 +38,59 @@ class Command:
     data: Annotated[str | None, tyro.conf.arg(metavar="HELD_OUT")] = None
     """A log to measure on: a file, a glob or minari:ID. If not given, the run's own held-out episodes."""
     env: Annotated[str | None, tyro.conf.arg(metavar="ENV")] = None
-    """A task to play in as well."""
+    """An environment to act in as well."""
     labelled: Annotated[str | None, tyro.conf.arg(metavar="DATA")] = None
-    """A log of that task with actions."""
+    """A log of that environment with actions."""
     scale: ScaleName = "cpu"
-    """Size of the inverse dynamics model and of its training."""
+    """Size of the inverse dynamics model and number of its updates."""
     episodes: int = 10
-    """Episodes to play."""
+    """Number of episodes in the environment."""
     seed: int = 0
-    """Decides how these episodes begin."""
+    """Seed of these episodes."""
     json: bool = False
     """Print everything as one JSON object."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Also write FOLDER/figures.json, which is what `--json` prints, and then FOLDER/result.json."""
+    overwrite: bool = False
+    """Replace the evaluation that is in FOLDER."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
-        """Measure, play, print."""
+        """Measure on the log, then in the environment, and print."""
+        began = time.perf_counter()
         self._check()
         from actionless.analysis.diagnostics import diagnose_run
+        from actionless.analysis.evaluation_folder import as_json, write_evaluation
         from actionless.offline.state_policy import ActionPolicy
         from actionless.training.pretrain import load_policy
 
         policy = None if self.env is None else load_policy(self.run_directory)
         acts_by_itself = isinstance(policy, ActionPolicy)
         if acts_by_itself and self.data is not None:
-            raise ActionlessError(f"{self.run_directory}: bc-action proposes no Δs to compare: leave out --data")
+            raise ActionlessError(f"{self.run_directory}: bc-action proposes no Δs to compare: remove --data")
         diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
         played = None if policy is None else self._played(policy)
+        figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
+        figures |= {} if played is None else played.to_dict()
+        if self.out is not None:
+            write_evaluation(self.out, figures, time.perf_counter() - began)
         if self.json:
-            figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
-            figures |= {} if played is None else played.to_dict()
-            print(json_module.dumps(figures, indent=2, ensure_ascii=False))
+            print(as_json(figures), end="")
             return
         from actionless.cli.evaluation_table import show
 
         show(diagnosis, played)
 
     def _check(self) -> None:
+        from actionless.analysis.evaluation_folder import require_free_folder
+
+        if self.out is not None:
+            require_free_folder(self.out, overwrite=self.overwrite)
         if (self.env is None) != (self.labelled is None):
-            raise ActionlessError("--env and --labelled go together: the task, and a log of it with actions")
+            raise ActionlessError("--env requires --labelled (a log of that environment with actions), and the reverse")
         if self.data is None and self.labelled is None and self.read != ReadOptions():
             raise ActionlessError(
-                "options of how to read a log go with --data or --labelled: the run's own log is read as for training"
+                "options for reading a log require --data or --labelled: the run's own log is read as for training"
             )
 
     def _played(self, policy: "Policy") -> "EnvironmentFigures":

@@ -1,4 +1,4 @@
-"""A diagnosis in the terminal: a row for each variable, what Q is worth, and the verdict with its rules."""
+"""Print a diagnosis: a row for each variable, figures about Q, and the verdict with its rules."""
 
 import math
 
@@ -12,7 +12,7 @@ from actionless.cli.inspection_table import printed
 
 
 def show(diagnosis: Diagnosis | None, played: EnvironmentFigures | None) -> None:
-    """Print to standard output what there is."""
+    """Print the diagnosis and the episodes in the environment, if there are any."""
 
     def fill(console: Console) -> None:
         if diagnosis is not None:

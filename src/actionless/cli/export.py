@@ -1,7 +1,7 @@
-"""Write a state policy as one ONNX file that proposes Δs without this package.
+"""Write a state policy as one ONNX file, which proposes Δs without this package.
 
-States go in as they are logged: the normaliser is inside, and so is the choice of the best Δs. The file names its
-variables, method and log in its metadata. docs/analysis.md has a program that runs it.
+Its input is states in the units of the log: the file contains the normaliser and the choice of the best Δs. Its
+metadata names the variables, the method and the log. docs/analysis.md has a program that runs it.
 
 examples:
   actionless export runs/tank --out tank.onnx
@@ -24,12 +24,12 @@ class Command:
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run directory of `actionless pretrain`."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.onnx")]
-    """Where to write."""
+    """The file to write."""
     overwrite: bool = False
-    """Replace what is there."""
+    """Replace an existing file."""
 
     def run(self) -> None:
-        """Load, write, say what was written."""
+        """Load the policy, write the file, print its size."""
         from actionless.analysis.export import export
 
         path = export(self.run_directory, self.out, overwrite=self.overwrite)

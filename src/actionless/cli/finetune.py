@@ -1,8 +1,9 @@
-"""Learn from a log that has the actions, then go on in its task: the rivals of learning without actions.
+"""Learn from a log with actions, then in its environment: methods to compare learning without actions with.
 
 ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`, with continuous actions. The agent learns from the log
-for `--offline-steps` updates, then acts for `--steps` steps, with an update from log and experience for each. RUN
-becomes a directory with the agent, the metrics and checkpoints; `actionless resume RUN` goes on.
+for `--offline-steps` updates. Then it acts for `--steps` steps, with one update per step from the log and its own
+experience. The agent, metrics and checkpoints are written to the directory RUN; if the run stops,
+`actionless resume RUN` resumes it.
 
 examples:
   actionless finetune Hopper-v5 --data hopper_medium-v2.hdf5 --out runs/iql
@@ -26,23 +27,23 @@ class Command:
     """What `actionless finetune` takes."""
 
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """The task."""
+    """The environment."""
     data: Annotated[str, tyro.conf.arg(metavar="LABELLED")]
-    """A log of that task with its actions: a file, a glob or minari:ID."""
+    """A log of that environment with actions: a file, a glob or minari:ID."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
-    """The directory to make."""
+    """The directory to create."""
     options: Annotated[tyro.conf.OmitArgPrefixes[FinetuneOptions], tyro.conf.arg(name="training")] = dataclasses.field(
         default_factory=FinetuneOptions
     )
     seeds: int = 1
-    """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
+    """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
-    """Replace the run that is there."""
+    """Replace an existing run."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
-        """Learn, say what the agent is worth."""
+        """Learn, then print the agent's returns."""
         from actionless.cli.run_summary import show_summary
         from actionless.training.finetune import finetune_with
 

@@ -1,7 +1,7 @@
-"""Say what is in a log: sizes, returns, each variable's scale and how often it moves, and what to mind.
+"""Show what is in a log: sizes, returns, the scale of each variable, how often it moves, and warnings.
 
-DATA is a D4RL HDF5 file, `minari:ID` or a Minari folder, an npz, a factorised DMC pickle, or a table (Parquet,
-CSV, Arrow; several files or a glob) whose columns are named by flags or by a TOML file beside it.
+DATA is a D4RL HDF5 file, `minari:ID` or a Minari folder, an npz file, a factorised DMC pickle, or a table
+(Parquet, CSV, Arrow; several files or a glob). Options, or a TOML file beside a table, name its columns.
 
 examples:
   actionless inspect hopper_medium-v2.hdf5
@@ -23,16 +23,16 @@ class Command:
     """What `actionless inspect` takes."""
 
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
-    """What to read."""
+    """The log to read."""
     json: bool = False
     """Print everything as one JSON object."""
     epsilon: float = 1e-4
-    """A change of at most this much, in units of a variable's spread, counts as `same`."""
+    """Largest change that counts as `same`, in standard deviations of the variable."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Read, inspect, print."""
-        from actionless.data.inspection import inspect
+        from actionless.analysis.inspection import inspect
         from actionless.data.read import read_with
 
         inspection = inspect(read_with(self.data, self.read), epsilon=self.epsilon)

@@ -1,4 +1,4 @@
-"""An inspection in the terminal: the figures that matter at a glance, then a row for each variable."""
+"""Print an inspection: the main figures first, then a row for each variable."""
 
 import math
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from actionless.data.inspection import Dimension, Inspection
+from actionless.analysis.inspection import Dimension, Inspection
 
 WIDTH_OF_A_FILE = 1000
 
 
 def show(inspection: Inspection) -> None:
-    """Print to standard output."""
+    """Print the whole inspection."""
     printed(lambda console: _fill(console, inspection))
 
 

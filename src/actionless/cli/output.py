@@ -1,4 +1,4 @@
-"""What every verb says besides its result: on standard error, so that the result can be piped."""
+"""Notes and warnings of every verb: on standard error, so that the result can be piped."""
 
 import sys
 
@@ -6,11 +6,11 @@ from actionless.data.log import Log
 
 
 def note(text: str) -> None:
-    """Say something that is neither result nor error."""
+    """Print a line that is neither a result nor an error."""
     print(text, file=sys.stderr)
 
 
 def show_warnings(log: Log) -> None:
-    """Say what the reader noticed."""
+    """Print the warnings of the reader."""
     for warning in log.warnings:
         note(f"warning: {warning}")

@@ -1,7 +1,7 @@
-"""Learn a state policy from a log: which way each variable should move from here.
+"""Learn a state policy from a log: in which direction each variable should move from a state.
 
-DATA is what `actionless inspect` takes. RUN becomes a directory with the policy, the metrics and checkpoints;
-`actionless resume RUN` goes on with it if it stops. Actions are not read, but for `--method bc-action`.
+DATA is what `actionless inspect` takes. The policy, metrics and checkpoints are written to the directory RUN; if the
+run stops, `actionless resume RUN` resumes it. Actions are not read, except with `--method bc-action`.
 
 examples:
   actionless pretrain hopper_medium-v2.hdf5 --out runs/hopper
@@ -26,21 +26,21 @@ class Command:
     """What `actionless pretrain` takes."""
 
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
-    """What to read; see `actionless inspect --help`."""
+    """The log to read; see `actionless inspect --help`."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
-    """The directory to make."""
+    """The directory to create."""
     options: Annotated[tyro.conf.OmitArgPrefixes[PretrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
         default_factory=PretrainOptions
     )
     seeds: int = 1
-    """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
+    """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
-    """Replace the run that is there."""
+    """Replace an existing run."""
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
-        """Learn, say where the policy is."""
+        """Learn, then print where the policy is."""
         from actionless.cli.run_summary import show_summary
         from actionless.training.pretrain import pretrain_with
 

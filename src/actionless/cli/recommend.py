@@ -1,8 +1,8 @@
-"""Say which way each variable should move from here, how sure that is, and what it would gain.
+"""Show in which direction each variable should move from a state, how certain that is, and the expected gain.
 
 STATES is a CSV, Parquet, Arrow or npz file with a column for each variable of the policy, or `-` for CSV on standard
-input; other columns are left alone. Without STATES, it is the state in which the recording of each episode of the
-run's log stops, but for episodes that a terminal ended. Up to 20 states are shown as tables, more as CSV.
+input; other columns are ignored. Without STATES, the states are the last ones of the episodes in the run's log that
+did not end in a terminal state. Up to 20 states are shown as tables, more as CSV.
 
 examples:
   actionless recommend runs/plant
@@ -30,7 +30,7 @@ class Command:
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run of `actionless pretrain`, or a saved state policy."""
     states: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[STATES]")] = None
-    """The states to advise on."""
+    """The states to give recommendations for."""
     json: bool = False
     """Print a JSON array with one object per state."""
 

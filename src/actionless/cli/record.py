@@ -1,13 +1,13 @@
-"""Make a log of a task with an agent of our own, in D4RL's layout, actions and reference scores included.
+"""Train an agent in an environment and record a log with it, in D4RL's format, with actions and reference scores.
 
-The agent is trained first, in a run directory of its own (`--run`): name the same for each level, and it is trained
-once. A run that stopped is gone on with. `random` needs no agent, and trains none unless a `--run` is named.
+The agent is trained first, in its own run directory (`--run`). Give the same directory for each level to train it only
+once. A run that stopped is resumed. `random` needs no agent and trains none unless `--run` is given.
 
 levels:
-  random   actions by chance
-  medium   the first agent, by its evaluations, that is a third of the way from random to expert
+  random   random actions
+  medium   the first agent whose evaluation is a third of the way from random to expert
   expert   the best agent of the run
-  replay   what the run lived through until it was medium
+  replay   the steps of the run until it reached medium
 
 examples:
   actionless record Hopper-v5 --level medium --steps 100000 --run runs/hopper --out hopper-medium.hdf5
@@ -30,30 +30,30 @@ class Command:
     """What `actionless record` takes."""
 
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """The task."""
+    """The environment."""
     level: Literal["random", "medium", "expert", "replay"]
-    """How good the agent is that is watched."""
+    """How good the recorded agent is."""
     steps: int
-    """Transitions to record."""
+    """Number of transitions to record."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
     """The HDF5 file to write."""
     run_: Annotated[Path | None, tyro.conf.arg(name="run", metavar="RUN")] = None
-    """Where the agent is, or will be, trained; if not given, FILE.run."""
+    """The run directory in which the agent is trained; by default FILE.run."""
     agent: AgentName = "td3"
-    """TD3 and SAC for continuous actions; DecQN_N for choices, or for continuous actions in bins."""
+    """TD3 and SAC take continuous actions; DecQN_N takes discrete actions, or bins of continuous ones."""
     scale: ScaleName = "cpu"
     """Preset sizes of the training: seconds for a test, minutes on two cores, or the paper's."""
     train_steps: int | None = None
-    """Steps of the training; if not given, the scale's."""
+    """Number of training steps; by default that of the scale."""
     action_bins: int = 3
-    """Choices in each dimension where decqn meets continuous actions."""
+    """Number of bins per action dimension when decqn acts in an environment with continuous actions."""
     seed: int = 0
-    """Decides the training, the episodes and everything that is drawn."""
+    """Seed of the training, of the episodes and of all random choices."""
     overwrite: bool = False
-    """Replace the file that is there; the run is kept."""
+    """Replace an existing file; the run is kept."""
 
     def run(self) -> None:
-        """Record, say what it holds."""
+        """Record, then print the size and returns of the log."""
         from actionless.data.recording import read_metadata
         from actionless.training.record import record
 

@@ -1,7 +1,8 @@
-"""Write runs as one HTML page that needs no network: learning curves, the guide at work, tables of what differs.
+"""Write one HTML page about runs that opens offline: learning curves, guidance metrics, tables of the differences.
 
-RUN is a directory of `pretrain` or `train`, finished or not, of one seed or several. Runs that differ in nothing but
-their seed become one group, drawn as a mean with its standard error; groups are named by what sets them apart.
+RUN is a directory of `pretrain`, `train` or `finetune`, finished or not, with one seed or several. Runs that differ
+only in their seed form one group, drawn as the mean with its standard error. Groups are named by the settings in which
+they differ.
 
 examples:
   actionless report runs/alone runs/guided --out report.html
@@ -28,10 +29,10 @@ class Command:
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """A folder for the charts as PNG and SVG, for papers."""
     overwrite: bool = False
-    """Replace what is there."""
+    """Replace existing files."""
 
     def run(self) -> None:
-        """Read, write, say what was written."""
+        """Read the runs, write the page, print its size."""
         from actionless.reporting.report import report
 
         path = report(self.runs, self.out, figures=self.figures, overwrite=self.overwrite)

@@ -1,7 +1,7 @@
-"""Go on with a run that stopped: after Ctrl-C, a crash, a full disk or a power cut.
+"""Resume a run that stopped: after Ctrl-C, a crash, a full disk or a power cut.
 
-The run ends as if it had never stopped, to the last bit (on the same machine and versions). A run of several
-seeds goes on with every seed that is not finished.
+The result is bit-identical to that of a run that never stopped (on the same machine, with the same versions). In a run
+of several seeds, every seed that is not finished is resumed.
 
 examples:
   actionless resume runs/hopper
@@ -19,16 +19,14 @@ class Command:
     """What `actionless resume` takes."""
 
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The directory that was the run's `--out`."""
+    """The run directory: what was given as `--out`."""
 
     def run(self) -> None:
-        """Go on with it on as many threads as it began with."""
+        """Resume with as many threads as the run started with."""
         from actionless.cli.run_summary import show_summary
         from actionless.runs.directory import read_manifest
-        from actionless.runs.signals import stop_with_parent
         from actionless.runs.threads import use_threads
 
-        stop_with_parent()
         use_threads(read_manifest(self.run_directory).threads)
         from actionless.training.resume import resume
 

@@ -1,4 +1,4 @@
-"""The end of a run in the terminal: where its policy is, and the numbers that matter."""
+"""What is printed at the end of a run: where its policy is, and its main metrics."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _HEADLINES = (
 
 
 def show_summary(run: Path) -> None:
-    """Print to standard output; a run of several seeds has a line for each, and their mean."""
+    """Print one line; for several seeds one line each, and their mean."""
     seeds = sorted(run.glob("seed-*"), key=lambda path: int(path.name.removeprefix("seed-")))
     for path in seeds or [run]:
         print(f"{path / 'policy'}: {_headline(path, 'steps in')}")

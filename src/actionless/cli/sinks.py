@@ -1,4 +1,4 @@
-"""The flags of verbs that write metrics."""
+"""Options of verbs that write metrics."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ class SinkFlags:
 
     @property
     def chosen(self) -> "tuple[SinkName, ...]":
-        """Their names."""
+        """Names of the sinks that were asked for."""
         chosen: list[SinkName] = []
         if self.tensorboard:
             chosen.append("tensorboard")

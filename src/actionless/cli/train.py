@@ -1,9 +1,10 @@
-"""Train an agent in a task, alone or guided by a state policy.
+"""Train an agent in an environment, with or without guidance by a state policy.
 
 ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`. With `--guide` the agent follows the state policy of a
-`pretrain` run in some steps, by an inverse dynamics model that is learnt on the way; a run of `--method afdt` pays
-`--agent sac` for following its plans instead. Evaluation is always of the agent alone. RUN becomes a directory with
-the agent, the metrics and checkpoints; `actionless resume RUN` goes on.
+`pretrain` run in some steps; an inverse dynamics model, learnt during training, finds the actions. A run of
+`--method afdt` instead rewards `--agent sac` for following its plans. Evaluations always run the agent without
+guidance. The agent, metrics and checkpoints are written to the directory RUN; if the run stops,
+`actionless resume RUN` resumes it.
 
 examples:
   actionless train Hopper-v5 --out runs/alone
@@ -27,22 +28,22 @@ class Command:
     """What `actionless train` takes."""
 
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """The task."""
+    """The environment."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
-    """The directory to make."""
+    """The directory to create."""
     guide: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """The run, or the directory, of a state policy or of a planner (afdt)."""
+    """A `pretrain` run, or a saved state policy or planner (afdt)."""
     options: Annotated[tyro.conf.OmitArgPrefixes[TrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
         default_factory=TrainOptions
     )
     seeds: int = 1
-    """Run so many seeds, from `--seed` on, each in RUN/seed-N."""
+    """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
-    """Replace the run that is there."""
+    """Replace an existing run."""
 
     def run(self) -> None:
-        """Train, say what the agent is worth."""
+        """Train, then print the agent's returns."""
         from actionless.cli.run_summary import show_summary
         from actionless.training.train import train_with
 

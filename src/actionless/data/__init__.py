@@ -1,1 +1,1 @@
-"""The log: schema, readers, checks, inspection and conversion."""
+"""Logs (data sets of episodes): schema, readers, checks and conversion."""

@@ -1,4 +1,4 @@
-"""Checks that run while a file is read, block by block, and name the first bad place."""
+"""Checks that run block by block while a file is read. Their errors name the first bad value."""
 
 import dataclasses
 import re
@@ -11,15 +11,16 @@ from actionless.data.log import blocks
 from actionless.errors import ActionlessError
 
 NO_ACTIONS = ": give a log with actions, or learn without them (`actionless pretrain`)"
-"""The way out where actions were asked for that no file has."""
+"""End of the error message when actions were requested but the data set has none."""
 
 
 @dataclasses.dataclass
 class FiniteCheck:
-    """Counts NaN and infinite values over all blocks; `finish` raises with the first place and the count."""
+    """Counts NaN and infinite values over all blocks; `finish` raises with the first location and the count."""
 
     path: str
     place: Callable[[int, int], str]
+    """Describes the location of (row, column) for the error message."""
     bad: int = 0
     first: tuple[int, int, float] | None = None
 
@@ -29,7 +30,7 @@ class FiniteCheck:
         values: Float[np.ndarray, "block ..."],
         allowed: Bool[np.ndarray, "block"] | None = None,
     ) -> None:
-        """Look at the rows from `start_row` on; rows that are `allowed` may hold anything."""
+        """Check a block whose first row is `start_row`; rows marked in `allowed` are not checked."""
         finite = np.isfinite(values)
         if finite.all():
             return
@@ -43,7 +44,7 @@ class FiniteCheck:
         self.bad += len(places)
 
     def finish(self) -> None:
-        """Raise if anything was not finite."""
+        """Raise if any checked value was NaN or infinite."""
         if self.first is not None:
             row, column, value = self.first
             others = f", the first of {self.bad:,} such values" if self.bad > 1 else ""
@@ -53,26 +54,26 @@ class FiniteCheck:
 
 
 def narrowed(values: Shaped[np.ndarray, "..."], dtype: np.dtype) -> Float[np.ndarray, "..."]:
-    """Numbers as another float type; those too large for it become infinite, for the finite check to name."""
+    """Convert to another float type. Values too large for it become infinite, so `FiniteCheck` reports them."""
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
 
 
 def as_flags(values: Shaped[np.ndarray, "rows"], place: Callable[[int], str]) -> Bool[np.ndarray, "rows"]:
-    """True or false, or 1 or 0; `place` says where a value stands that is neither."""
-    odd = np.flatnonzero((values != 0) & (values != 1))
-    if len(odd):
+    """Convert values that are true or false, or 1 or 0; `place` describes the location of any other value."""
+    invalid = np.flatnonzero((values != 0) & (values != 1))
+    if len(invalid):
         raise ActionlessError(
-            f"{place(int(odd[0]))} is {values[odd[0]]}; an episode-end flag must be true or false, or 1 or 0"
+            f"{place(int(invalid[0]))} is {values[invalid[0]]}; an episode-end flag must be true or false, or 1 or 0"
         )
     return values != 0
 
 
 def require_transitions(path: str, transitions: int) -> None:
-    """A log without a single (state, next state) pair teaches nothing."""
+    """Refuse a log without a single (state, next state) pair: there is nothing to learn from."""
     if transitions == 0:
         raise ActionlessError(
-            f"{path}: no complete transition: every episode has fewer than two states; "
+            f"{path}: no complete transitions: every episode has fewer than two states; "
             "check the episode column or the episode-end flags"
         )
 
@@ -82,9 +83,9 @@ def mark_breaks(
     next_states: Float[np.ndarray, "transitions dim"],
     ends: Bool[np.ndarray, "transitions"],
 ) -> int:
-    """Set `ends` where the next state is not the state that follows; return how many were not flagged.
+    """Set `ends` where the next state differs from the state of the next row; return how many were set.
 
-    Recordings are cut and joined without a flag; a return must not run across such a seam.
+    Some recordings are cut and joined without an episode-end flag. Returns must not be summed across such a break.
     """
     unflagged = 0
     row_bytes = 2 * states.itemsize * states.shape[1]
@@ -98,21 +99,21 @@ def mark_breaks(
 
 
 def broken_rows_warning(breaks: int, transitions: int) -> str:
-    """What to say about unflagged breaks."""
+    """The warning for breaks that had no episode-end flag."""
     if breaks > transitions // 2:
         return (
-            f"{breaks:,} of {transitions:,} rows do not go on from the row before: the rows are shuffled or "
-            "sampled, so returns and episode lengths mean nothing"
+            f"{breaks:,} of {transitions:,} rows do not continue the row before: the rows are shuffled or "
+            "sampled, so returns and episode lengths are meaningless"
         )
     return (
-        f"{breaks:,} breaks without an episode-end flag (the next state is not the state that follows) "
-        "were taken as episode ends"
+        f"{breaks:,} breaks without an episode-end flag (the next state differs from the state of the next row) "
+        "were treated as episode ends"
     )
 
 
-# Words of a name, joined by underscores. Some words mean an action anywhere in a name. A control or a dose is
-# one as the last word (`valve_control`, but not `control_room_temp`), `act` as the first (`temp_act` is what
-# was measured), `u` alone.
+# Matches the words of a name, joined by underscores. Some words mean an action anywhere in a name. "control" and
+# "dose" do so only as the last word (`valve_control`, but not `control_room_temp`), `act` only as the first
+# (`temp_act` is an actual, measured temperature), and `u` only alone.
 _ACTION_NAME = re.compile(
     r"(.*_)?(actions?|commands?|cmd|ctrl|torques?)(_.*)?"
     r"|(.*_)?(controls?|doses?)"
@@ -122,11 +123,11 @@ _ACTION_NAME = re.compile(
 
 
 def action_like(names: Sequence[str]) -> list[str]:
-    """State names that usually belong to actions."""
+    """The state names that look like names of actions."""
     return [name for name in names if _ACTION_NAME.fullmatch(_words(name))]
 
 
 def _words(name: str) -> str:
-    """`jointTorque[3]` and `joint.torque_3` as `joint_torque`."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    return re.sub(r"[\W\d_]+", "_", apart).strip("_").lower()
+    """Turn `jointTorque[3]` and `joint.torque_3` into `joint_torque`."""
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return re.sub(r"[\W\d_]+", "_", split).strip("_").lower()

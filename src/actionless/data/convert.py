@@ -1,9 +1,7 @@
-"""Writing a log as Parquet, npz or a Minari data set, so that it reads back the same."""
+"""Write a log as Parquet, npz or a Minari data set, without loss."""
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,20 +12,21 @@ import polars as pl
 from actionless.data.log import Log, blocks
 from actionless.data.minari import PREFIX, minari_root
 from actionless.errors import ActionlessError, first_line, require_extra
+from actionless.files import clear_leftovers, remove, unique_aside
 
 MinariStorageName = Literal["hdf5", "arrow", "parquet"]
 
-# Minari 0.5.4 returns the first record batch of an episode stored as Arrow or Parquet, and no more.
+# Minari 0.5.4 returns only the first record batch of an episode stored as Arrow or Parquet.
 _MINARI_BATCH_ROWS = 32_768
 
 
 def convert(log: Log, out: str | Path, *, overwrite: bool = False, storage: MinariStorageName = "hdf5") -> Path | str:
-    """Write a log to `FILE.parquet`, `FILE.npz` or `minari:ID`, block by block; return what to read it by.
+    """Write a log to `FILE.parquet`, `FILE.npz` or `minari:ID`, block by block; return the path or id to read.
 
-    Parquet has one row per state, so one more than steps in each episode, and a TOML file beside it that
-    tells which column is what. Minari has to store actions: where the log has none, the data set is marked
-    `action_free` and holds zeros of a `Discrete(1)` space. `storage` is how Minari keeps the data; an
-    episode has to fit in memory for it. Nothing is left of a file that could not be written to its end.
+    Parquet has one row per state (an episode of n steps has n + 1 rows) and a TOML file beside it that names
+    the columns. Minari must store actions: if the log has none, the data set is marked `action_free` and holds
+    zeros of a `Discrete(1)` space. `storage` is Minari's file format; for it, each episode must fit in memory.
+    If writing fails, the partial file is removed.
     """
     check_target(out, overwrite=overwrite, storage=storage)
     target = _target(out)
@@ -39,12 +38,14 @@ def convert(log: Log, out: str | Path, *, overwrite: bool = False, storage: Mina
         else:
             _write_parquet(log, target)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ActionlessError(f"{out}: cannot be written ({first_line(error)}); nothing was kept of it") from error
+        raise ActionlessError(
+            f"{out}: cannot be written ({first_line(error)}); the partial file was removed"
+        ) from error
     return str(out) if _is_minari(out) else target
 
 
 def check_target(out: str | Path, *, overwrite: bool = False, storage: MinariStorageName = "hdf5") -> None:
-    """Raise if a log cannot be written there; worth asking before a long read."""
+    """Raise if a log cannot be written to `out`. Call it before a long read."""
     try:
         _check_place(out, overwrite, storage)
     except OSError as error:
@@ -55,22 +56,23 @@ def _check_place(out: str | Path, overwrite: bool, storage: MinariStorageName) -
     if _is_minari(out):
         _check_minari_target(str(out), storage)
     elif Path(out).suffix.lower() not in (".parquet", ".npz"):
-        raise ActionlessError(f"{out}: what can be written is FILE.parquet, FILE.npz or minari:ID")
+        raise ActionlessError(f"{out}: the output must be FILE.parquet, FILE.npz or minari:ID")
     elif not _target(out).parent.is_dir():
         raise ActionlessError(f"{out}: the folder {_target(out).parent} does not exist; create it first")
     if _target(out).is_dir() and not (_is_minari(out) and (_target(out) / "data" / "metadata.json").exists()):
-        raise ActionlessError(f"{_target(out)}: a folder of this name is there, which is not replaced; choose another")
+        raise ActionlessError(f"{_target(out)}: is an existing folder, which is not overwritten; choose another name")
     taken = _is_taken(_target(out))
     if taken and not overwrite:
-        raise ActionlessError(f"{_target(out)}: exists already; choose another name, or replace it with --overwrite")
+        raise ActionlessError(f"{_target(out)}: already exists; choose another name, or replace it with --overwrite")
     if not taken and (foreign := [path for path in _companions(_target(out)) if _is_taken(path)]):
         raise ActionlessError(
-            f"{foreign[0]}: belongs to another table, since there is no {_target(out).name}; choose another name"
+            f"{foreign[0]}: already exists and belongs to another table, because there is no {_target(out).name}; "
+            "choose another name"
         )
 
 
 def _is_taken(path: Path) -> bool:
-    # A link that leads nowhere now may lead somewhere later.
+    # `exists` is False for a broken symbolic link, but its target may appear later.
     return path.exists() or path.is_symlink()
 
 
@@ -87,9 +89,11 @@ def _companions(target: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
-    """Write to `aside`; only what is complete takes the place of `target`, which is kept until then."""
-    old = aside.with_name(f"{aside.name}.old")
+def _put_in_place(target: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path in `folder` or beside `target`; it replaces `target` once the new file is complete."""
+    beside = (folder or target.parent) / target.name
+    clear_leftovers(beside)
+    aside, old = unique_aside(beside), unique_aside(beside, "old")
     try:
         yield aside
         if target.is_dir():
@@ -98,15 +102,8 @@ def _put_in_place(aside: Path, target: Path) -> Iterator[Path]:
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        for path in (aside, old):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def _aside(folder: Path, name: str) -> Path:
-    return folder / f".{name}.{os.getpid()}.partial"
+        remove(aside)
+        remove(old)
 
 
 def _write_npz(log: Log, target: Path) -> None:
@@ -120,7 +117,7 @@ def _write_npz(log: Log, target: Path) -> None:
     }
     if log.actions is not None:
         arrays["actions"] = log.actions
-    with _put_in_place(_aside(target.parent, target.name), target) as aside, aside.open("wb") as file:
+    with _put_in_place(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -131,10 +128,10 @@ def _write_parquet(log: Log, target: Path) -> None:
     row_bytes = log.states.itemsize * log.state_dim
     settings = _companions(target)[0]
     with (
-        _put_in_place(_aside(target.parent, target.name), target) as aside,
-        _put_in_place(_aside(settings.parent, settings.name), settings) as settings_aside,
+        _put_in_place(target) as aside,
+        _put_in_place(settings) as settings_aside,
     ):
-        # A source and a sink, since Polars has no writer that takes one block after another.
+        # An IO source and a sink, because Polars has no writer that accepts one block after another.
         rows = register_io_source(
             lambda *_: (_frame(log, names, block) for block in blocks(len(log), row_bytes)),
             schema=_frame(log, names, slice(0, 1)).schema,
@@ -144,7 +141,7 @@ def _write_parquet(log: Log, target: Path) -> None:
 
 
 class _ServiceNames:
-    """Names of the columns beside the states, with underscores before those that a state has already."""
+    """Names of the columns that are not states, with a leading underscore where a state has the same name."""
 
     def __init__(self, log: Log) -> None:
         self._taken = set(log.state_names)
@@ -163,7 +160,10 @@ class _ServiceNames:
 
 
 def _settings(log: Log, names: _ServiceNames) -> str:
-    """The TOML that tells the table reader the columns; JSON's texts and lists are TOML's too, but for one sign."""
+    """The TOML that names the columns for the table reader.
+
+    JSON strings and lists are valid TOML, except for the character U+007F, which TOML wants escaped.
+    """
     settings = {
         "state_columns": list(log.state_names),
         "reward_column": names.reward,
@@ -179,7 +179,7 @@ def _settings(log: Log, names: _ServiceNames) -> str:
 
 
 def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
-    """Transitions as rows: the state that each leaves, and after the end of an episode the state reached."""
+    """Rows for a block of transitions: the state of each, and after the last of an episode its next state."""
     ends = log.ends[block]
     step_of_row = np.repeat(np.arange(len(ends)), 1 + ends)
     reached = np.zeros(len(step_of_row), bool)
@@ -192,7 +192,7 @@ def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
     states[reached] = log.next_states[block][ends]
 
     def leaving(name: str, values: np.ndarray) -> pl.Series:
-        """A value per transition; none in the row of the state reached."""
+        """A value per transition; empty in the row of an episode's final state."""
         return pl.Series(name, values[step_of_row]).set(pl.Series(reached), None)
 
     columns = [
@@ -204,7 +204,7 @@ def _frame(log: Log, names: _ServiceNames, block: slice) -> pl.DataFrame:
     ]
     if log.actions is not None:
         columns += [leaving(name, log.actions[block, i]) for i, name in enumerate(names.actions)]
-    # By name: in a list, Polars would rename a column without one.
+    # A dictionary: in a list, Polars would rename a column whose name is empty.
     return pl.DataFrame({column.name: column for column in columns})
 
 
@@ -216,11 +216,11 @@ def _check_minari_target(out: str, storage: MinariStorageName) -> None:
 
     try:
         parse_dataset_id(out.removeprefix(PREFIX))
-    # Minari's message for an id without a version is a TypeError from within.
+    # For an id without a version, Minari raises a TypeError.
     except (ValueError, TypeError) as error:
         raise ActionlessError(
-            f"{out}: not an id that Minari takes; it is minari:NAME-v0 or minari:GROUP/NAME-v0, "
-            "of letters, digits, hyphens and underscores"
+            f"{out}: not a valid Minari id; write minari:NAME-v0 or minari:GROUP/NAME-v0 "
+            "with letters, digits, hyphens and underscores"
         ) from error
 
 
@@ -234,8 +234,8 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
     longest = int(log.episode_lengths.max())
     if storage != "hdf5" and longest >= _MINARI_BATCH_ROWS:
         raise ActionlessError(
-            f"{PREFIX}{dataset_id}: an episode has {longest:,} steps, and Minari reads no more than the first "
-            f"{_MINARI_BATCH_ROWS - 1:,} of an episode stored as {storage}; use --storage hdf5"
+            f"{PREFIX}{dataset_id}: an episode has {longest:,} steps, but Minari reads only the first "
+            f"{_MINARI_BATCH_ROWS - 1:,} steps of an episode stored as {storage}; use --storage hdf5"
         )
 
     def box(values: np.ndarray) -> Box:
@@ -243,7 +243,8 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
 
     target = minari_root() / dataset_id
     minari_root().mkdir(parents=True, exist_ok=True)
-    with _put_in_place(_aside(minari_root(), target.name), target) as aside:
+    # Not beside the target, whose group may not exist yet.
+    with _put_in_place(target, minari_root()) as aside:
         aside.mkdir()
         data = MinariStorage.new(
             aside / "data",
@@ -259,7 +260,7 @@ def _write_minari(log: Log, dataset_id: str, storage: MinariStorageName) -> None
                 "state_names": list(log.state_names),
             }
         )
-        # Minari measures the whole folder after every episode, which takes far longer than to write it.
+        # Minari measures the size of the whole folder after every episode, which takes far longer than writing it.
         measure, data.get_size = data.get_size, lambda: 0.0
         data.update_episodes(_minari_episodes(log))
         data.update_metadata({"dataset_size": measure()})
@@ -273,7 +274,7 @@ def _minari_episodes(log: Log) -> Iterator[Any]:
 
     for rows in log.episodes():
         length = rows.stop - rows.start
-        # Minari annotates lists and takes arrays, which keep their precision.
+        # Minari's annotations say lists, but it accepts arrays, which keep their precision.
         arrays: dict[str, Any] = {
             "observations": np.concatenate([log.states[rows], log.next_states[rows.stop - 1 : rows.stop]]),
             "actions": np.zeros(length, np.int64) if log.actions is None else log.actions[rows],

@@ -1,4 +1,4 @@
-"""The log: episodes of (state, reward, next state), and exactly what was read to build it."""
+"""The log: episodes of (state, reward, next state), and which columns or keys were read to build it."""
 
 import dataclasses
 import hashlib
@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 
-# Large enough that numpy's overhead per call vanishes, small enough that a pass over a memory-mapped
-# log needs a few tens of megabytes.
+# Large enough to hide NumPy's overhead per call, small enough that a pass over a memory-mapped log needs
+# only a few tens of megabytes.
 BLOCK_BYTES = 16 * 2**20
 
 
 def blocks(rows: int, row_bytes: int) -> Iterator[slice]:
-    """Cut `rows` rows into slices of about `BLOCK_BYTES` each."""
+    """Slices that split `rows` rows into blocks of about `BLOCK_BYTES` each."""
     size = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
@@ -33,7 +33,7 @@ def column_range(
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a log came from: the path or id, what kind of file it is, and the columns or keys read."""
+    """What a log was read from: the path or id, the kind of file, and the columns or keys that were read."""
 
     path: str
     format: str
@@ -44,10 +44,10 @@ class Source:
 class Log:
     """Transitions in order, episode after episode.
 
-    `terminals` says where the backup stops: the task itself ended. `ends` says where an episode ends for
-    whatever reason, a time limit or the end of the recording included, so `terminals` implies `ends`.
-    Within an episode the next state of a transition is exactly the state of the following one.
-    Floats keep the precision of the file: float32 would swallow small changes of a large value.
+    `terminals` marks where the environment ended the episode, so that no reward can follow. `ends` marks every end
+    of an episode, also by a time limit or the end of the recording; `terminals` implies `ends`. Within an episode
+    the next state of a transition is exactly the state of the following one. Floats keep the precision of the
+    file: float32 would lose small changes of large values.
     """
 
     states: Float[np.ndarray, "transitions dim"]
@@ -70,13 +70,13 @@ class Log:
 
     @property
     def name(self) -> str:
-        """The data set's name: the file's name without its ending, or the id without `minari:`."""
+        """The file name without its extension, or the Minari id without `minari:`."""
         path = self.source.path
         return path.removeprefix("minari:") if path.startswith("minari:") else Path(path).stem
 
     @property
     def memory_mapped(self) -> bool:
-        """Whether the arrays live in files rather than in memory."""
+        """Whether the arrays are files on disk instead of in memory."""
         return isinstance(self.states, np.memmap)
 
     @cached_property
@@ -104,7 +104,7 @@ class Log:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the names and arrays: the same content has it whatever file it was read from."""
+        """SHA-256 of the names and arrays: the same for the same content, whatever file it was read from."""
         digest = hashlib.sha256(json.dumps(["actionless log 1", *self.state_names]).encode())
         arrays = [self.states, self.next_states, self.rewards, self.terminals, self.ends]
         for array in arrays if self.actions is None else [*arrays, self.actions]:
@@ -117,8 +117,8 @@ class Log:
 def returns_to_go(
     rewards: Float[np.ndarray, "transitions"], ends: Bool[np.ndarray, "transitions"], discount: float
 ) -> Float[np.ndarray, "transitions"]:
-    """Discounted rewards from each transition to the end of its episode, which may be that of the recording."""
-    rewards, ends = np.asarray(rewards), np.asarray(ends)  # a memory map takes a microsecond for each number
+    """Sum of discounted rewards from each transition to the end of its episode or of the recording."""
+    rewards, ends = np.asarray(rewards), np.asarray(ends)  # reading single numbers of a memory map is slow
     returns, ahead = np.empty(len(rewards)), 0.0
     for row in range(len(rewards) - 1, -1, -1):
         ahead = float(rewards[row]) + (0.0 if ends[row] else discount * ahead)
@@ -127,10 +127,10 @@ def returns_to_go(
 
 
 def default_state_names(dim: int) -> tuple[str, ...]:
-    """Names for states that came without any."""
+    """Names for state variables without names: s0, s1, ..."""
     return tuple(f"s{i}" for i in range(dim))
 
 
 def float_type(dtype: np.dtype) -> np.dtype:
-    """The file's own precision for floats of up to 64 bits; integers need float64 to stay exact."""
+    """float32 for floats of at most 32 bits, else float64, which also keeps integers exact."""
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)

@@ -1,8 +1,8 @@
-"""Reader of Minari data sets, by id or by folder, whichever of Minari's storages holds them.
+"""Reader of Minari data sets, by id or by folder, in any of Minari's file formats.
 
-The files are read directly, without the `minari` package. So the actions stay on the disk (Minari's own
-reader loads whole episodes, actions and infos included), and episodes of any length are read whole (of
-an Arrow or Parquet episode Minari 0.5.4 returns no more than the first 32,767 steps).
+The files are read directly, without the `minari` package, for two reasons. Actions are not read (Minari's own
+reader loads whole episodes with actions and infos), and episodes of any length are read whole (Minari 0.5.4
+returns only the first 32,767 steps of an Arrow or Parquet episode).
 """
 
 import abc
@@ -34,8 +34,8 @@ PREFIX = "minari:"
 def read_minari(data: str | Path, options: ReadOptions, store: Store) -> Log:
     """Read `minari:ID` from the local Minari folder, or a Minari data set by the path of its folder.
 
-    Observations are flattened, leaf by leaf where the space is a Dict or a Tuple. Terminations become
-    terminals; a truncation or the end of an episode ends it. Actions are read only where `options` asks.
+    Observations are flattened; Dict and Tuple spaces are concatenated. Terminations become terminals; truncations
+    and the last step of each stored episode become episode ends. Actions are read only if `options` asks for them.
     """
     folder = minari_folder(data)
     about = _metadata(folder)
@@ -58,20 +58,20 @@ def read_minari(data: str | Path, options: ReadOptions, store: Store) -> Log:
 
 
 def minari_folder(data: str | Path) -> Path:
-    """The folder that holds the files of a data set: `data/` below the one that Minari names by the id."""
+    """The folder with the files of a data set: `data/` in the folder that Minari names after the id."""
     if str(data).startswith(PREFIX):
         name = str(data).removeprefix(PREFIX)
         folder = minari_root() / name / "data"
         if not name or not (folder / "metadata.json").exists():
             install = "" if importlib.util.find_spec("minari") else "pip install 'actionless[minari]', then "
-            raise ActionlessError(f"{data}: not found in {minari_root()}; fetch it: {install}minari download {name}")
+            raise ActionlessError(f"{data}: not found in {minari_root()}; get it with: {install}minari download {name}")
         return folder
     inner = Path(data) / "data"
     return inner if (inner / "metadata.json").exists() else Path(data)
 
 
 def minari_files(data: str | Path) -> list[Path]:
-    """The files of a data set, by which a change can be noticed."""
+    """All files of a data set, sorted; used to detect changes."""
     return sorted(file for file in minari_folder(data).rglob("*") if file.is_file())
 
 
@@ -93,7 +93,9 @@ def _metadata(folder: Path) -> dict[str, Any]:
         raise ActionlessError(f"{file}: cannot be read ({first_line(error)}); fetch the data set again") from error
     for key in ("total_episodes", "data_format", "observation_space", "action_space"):
         if not isinstance(about, dict) or key not in about:
-            raise ActionlessError(f"{file}: no '{key}'; not a data set of Minari 0.5 or later, or a damaged one")
+            raise ActionlessError(
+                f"{file}: no '{key}': the data set is damaged or older than Minari 0.5; fetch it again"
+            )
     if not isinstance(about["total_episodes"], int):
         raise ActionlessError(
             f"{file}: 'total_episodes' is {about['total_episodes']!r}, not a whole number; fetch the data set again"
@@ -103,7 +105,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Leaf:
-    """An array of an episode: where it is in the file, and the shape of one step."""
+    """An array of an episode: its location in the file, and the shape of one step."""
 
     path: tuple[str | int, ...]
     shape: tuple[int, ...] = ()
@@ -122,7 +124,7 @@ _STEP_LEAVES = (_Leaf(("rewards",)), _Leaf(("terminations",)), _Leaf(("truncatio
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
-    """The arrays to read of each episode."""
+    """The arrays to read from each episode."""
 
     states: tuple[_Leaf, ...]
     actions: tuple[_Leaf, ...]
@@ -130,9 +132,7 @@ class _Wanted:
     @staticmethod
     def of(folder: Path, about: dict[str, Any], with_actions: bool) -> "_Wanted":
         if with_actions and about.get("action_free"):
-            raise ActionlessError(
-                f"{folder}: the data set holds no actions (its metadata says action_free){NO_ACTIONS}"
-            )
+            raise ActionlessError(f"{folder}: the data set has no actions (its metadata says action_free){NO_ACTIONS}")
         states = _space(folder, about, "observation_space", "observations")
         actions = _space(folder, about, "action_space", "actions") if with_actions else ()
         return _Wanted(states, actions)
@@ -148,11 +148,11 @@ def _space(folder: Path, about: dict[str, Any], key: str, root: str) -> tuple[_L
         leaves = tuple(_leaves(folder, json.loads(about[key]), (root,)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ActionlessError(
-            f"{file}: '{key}' is not a space as Minari writes it ({type(error).__name__}: {first_line(error)}); "
+            f"{file}: '{key}' is not a valid Minari space ({type(error).__name__}: {first_line(error)}); "
             "fetch the data set again"
         ) from error
     if _width(leaves) == 0:
-        raise ActionlessError(f"{file}: '{key}' has no variable; there is nothing to learn from")
+        raise ActionlessError(f"{file}: '{key}' has no variables; there is nothing to learn from")
     return leaves
 
 
@@ -164,7 +164,7 @@ def _leaves(folder: Path, space: dict[str, Any], path: tuple[str | int, ...]) ->
         return [leaf for key, subspace in items for leaf in _leaves(folder, subspace, (*path, key))]
     if kind == "Box":
         if len(space["shape"]) > 1 and space["dtype"] == "uint8":
-            raise ActionlessError(f"{folder}: '{_Leaf(path).key}' holds images, which are not supported")
+            raise ActionlessError(f"{folder}: '{_Leaf(path).key}' contains images, which are not supported")
         return [_Leaf(path, tuple(map(operator.index, space["shape"])))]
     if path[0] == "actions" and kind == "Discrete":
         return [_Leaf(path)]
@@ -172,7 +172,7 @@ def _leaves(folder: Path, space: dict[str, Any], path: tuple[str | int, ...]) ->
         return [_Leaf(path, np.shape(space["nvec"]))]
     raise ActionlessError(
         f"{folder}: '{_Leaf(path).key}' is a {kind} space, which is not supported; "
-        "states must be Box spaces, or Dict and Tuple spaces of them"
+        "states must be Box spaces, or Dict and Tuple spaces of Box spaces"
     )
 
 
@@ -181,7 +181,7 @@ def _width(leaves: Sequence[_Leaf]) -> int:
 
 
 def _state_names(folder: Path, about: dict[str, Any], leaves: tuple[_Leaf, ...]) -> tuple[str, ...]:
-    """The names that `actionless convert` stored; else the keys of a Dict, numbered; else the default."""
+    """The names stored by `actionless convert`; else the keys of a Dict with numbers; else the default names."""
     if "state_names" in about:
         names, width = about["state_names"], _width(leaves)
         texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -198,7 +198,7 @@ def _state_names(folder: Path, about: dict[str, Any], leaves: tuple[_Leaf, ...])
 
 
 class _Storage(abc.ABC):
-    """One of Minari's file layouts. `rows` of the arrays are T + 1 for observations, T for the others."""
+    """One of Minari's file formats. In an episode of T steps, observations have T + 1 rows, other arrays T."""
 
     @abc.abstractmethod
     def header(self, episode: int, leaves: Sequence[_Leaf]) -> list[tuple[tuple[int, ...], np.dtype]]:
@@ -206,7 +206,7 @@ class _Storage(abc.ABC):
 
     @abc.abstractmethod
     def read(self, episode: int, leaves: Sequence[_Leaf]) -> list[Shaped[np.ndarray, "rows width"]]:
-        """The arrays, each step flattened."""
+        """Read the arrays, with each step flattened."""
 
 
 class _Hdf5Storage(_Storage):
@@ -229,7 +229,7 @@ class _Hdf5Storage(_Storage):
 
 
 class _ArrowStorage(_Storage):
-    """One folder per episode; a row more than steps, filled up in all columns but the observations."""
+    """One folder per episode. It has one row more than steps; there, only the observations are real values."""
 
     def __init__(self, folder: Path, form: str) -> None:
         self.folder = folder
@@ -287,7 +287,7 @@ def _open(folder: Path, form: str) -> Iterator[_Storage]:
     elif form in ("arrow", "parquet"):
         yield _ArrowStorage(folder, form)
     else:
-        raise ActionlessError(f"{folder}: the storage '{form}' is not known; known are hdf5, arrow and parquet")
+        raise ActionlessError(f"{folder}: unknown storage '{form}'; supported are hdf5, arrow and parquet")
 
 
 @contextlib.contextmanager
@@ -316,11 +316,11 @@ def _header(folder: Path, storage: _Storage, episode: int, wanted: _Wanted) -> _
     for leaf, (shape, dtype) in found.items():
         rows = steps + 1 if leaf in wanted.states else steps
         if dtype.kind not in "biuf":
-            raise ActionlessError(f"{folder}: episode {episode}: '{leaf.key}' holds {dtype}, not numbers")
+            raise ActionlessError(f"{folder}: episode {episode}: '{leaf.key}' has type {dtype}, which is not numeric")
         if shape[0] != rows or math.prod(shape[1:]) != leaf.width:
             raise ActionlessError(
-                f"{folder}: episode {episode}: '{leaf.key}' has shape {shape}, but {steps} rewards "
-                f"and the space in metadata.json need {(rows, *leaf.shape)}"
+                f"{folder}: episode {episode}: '{leaf.key}' has shape {shape}, but with {steps} rewards "
+                f"and the space in metadata.json it must be {(rows, *leaf.shape)}"
             )
     return _Header(steps, np.result_type(*(found[leaf][1] for leaf in wanted.states)), reward_dtype)
 
@@ -372,7 +372,7 @@ def _fill(
 def _without_steps_warning(steps: Int[np.ndarray, "episodes"]) -> tuple[str, ...]:
     count = int((steps == 0).sum())
     what = "episode has" if count == 1 else "episodes have"
-    return (f"{count:,} {what} no step and no transition; left out",) if count else ()
+    return (f"{count:,} {what} no steps; left out",) if count else ()
 
 
 def _joined(

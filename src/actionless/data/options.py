@@ -1,4 +1,4 @@
-"""How to read a log: one set of options for Python, the command line and the TOML file beside a table."""
+"""Options for reading a log, the same in Python, on the command line and in the TOML file beside a table."""
 
 import dataclasses
 import math
@@ -21,10 +21,10 @@ TABLE_OPTIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class ReadOptions:
-    """What a file does not say by itself. Most formats need none of it; tables need the columns."""
+    """What the file itself does not say. Tables need the columns; most other formats need nothing."""
 
     state_columns: tuple[str, ...] = ()
-    """Table columns that make up the state, in this order; globs such as `sensor_*` are allowed."""
+    """Table columns of the state, in this order; globs such as `sensor_*` are allowed."""
     reward_column: str | None = None
     """Table column that holds the reward."""
     episode_column: str | None = None
@@ -32,24 +32,24 @@ class ReadOptions:
     time_column: str | None = None
     """Table column that orders the rows of an episode: a number, a date or a time."""
     terminal_column: str | None = None
-    """Table column that is true where the task itself ended, as opposed to the recording."""
+    """Table column that is true where the episode reached a terminal state (not where only the recording stopped)."""
     action_columns: tuple[str, ...] = ()
-    """Table columns that hold the action; read only where actions are asked for."""
+    """Table columns of the action; read only if actions are requested."""
     reward_at: Literal["leaving", "arriving"] | None = None
-    """Whether a row's reward is for the step leaving its state (if not given) or for the one arriving at it."""
+    """Whether a row's reward belongs to the step that leaves its state (default) or the step that arrives at it."""
     gaps: Literal["split", "keep"] | None = None
-    """Where regular time has a gap, begin a new episode (`split`, if not given) or take it as one step."""
+    """At a gap in otherwise regular time: start a new episode (`split`, the default) or treat it as one step."""
     sort: bool = False
     """Sort each episode by time instead of refusing rows that are out of order."""
     episode_length: int | None = None
-    """Time limit of the task, for old D4RL files that do not mark where it was reached."""
+    """Time limit of the environment, for old D4RL files that do not mark where it was reached."""
     with_actions: bool = False
-    """Read the actions too. State policies are trained without; `finetune` reads them in any case."""
+    """Read the actions too. State policies are trained without them; `finetune` always reads them."""
     memory_limit_gb: float | None = None
-    """Above this size a log is memory-mapped from a cache on disk; half of the free memory if not given."""
+    """Memory-map logs larger than this from a cache on disk; default: half of the free memory."""
 
     def __post_init__(self) -> None:
-        """Python checks no annotation, so what the command line refuses is refused here too."""
+        """Check the values here too: Python does not check annotations as the command line does."""
         _require_choice("reward_at", self.reward_at, ("leaving", "arriving"))
         _require_choice("gaps", self.gaps, ("split", "keep"))
         if self.episode_length is not None and self.episode_length < 2:
@@ -59,7 +59,7 @@ class ReadOptions:
             raise ActionlessError(f"memory_limit_gb={limit}: choose a finite number of at least 0")
 
     def given_for_tables(self) -> list[str]:
-        """The options set here that only tables have a use for."""
+        """Names of the options that are set but apply to tables only."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) not in (None, (), False)]
 
 

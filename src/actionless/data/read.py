@@ -1,4 +1,4 @@
-"""Reading a log: the reader is chosen by what the file is, not by what it is called."""
+"""Read a log. The reader is chosen by the content of the file, not by its name."""
 
 import dataclasses
 import glob
@@ -64,8 +64,8 @@ def read(
 ) -> Log:
     """Read a log: D4RL HDF5, Minari (`minari:ID` or its folder), Parquet, CSV, Arrow, npz, factorised DMC.
 
-    A table may be several files or a glob, and needs its columns named here or in a TOML file beside it.
-    Actions are left alone unless `with_actions` is set. See `ReadOptions` for each option.
+    A table may be several files or a glob; name its columns here or in a TOML file beside it.
+    Actions are not read unless `with_actions` is set. `ReadOptions` explains each option.
 
         log = actionless.read("hopper_medium-v2.hdf5")
         log = actionless.read("plant/*.parquet", state_columns=["temp_*", "flow"], reward_column="yield",
@@ -89,7 +89,7 @@ def read(
 
 
 def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> Log:
-    """Read a log with the options as one object, as the command line has them."""
+    """Read a log with the options as one object."""
     parts = [data] if isinstance(data, str | Path) else list(data)
     if not parts:
         raise ActionlessError("nothing to read: give a file, a glob or minari:ID")
@@ -101,13 +101,13 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
     if len(files) > 1 and (odd := next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)):
         raise ActionlessError(
             f"{files[odd]}: {_TITLES[kinds[odd]]}, but {files[0]} is {_TITLES[kinds[0]]}; "
-            "files read together must be of one kind"
+            "files read together must have the same format"
         )
     is_table = kinds[0] in ("parquet", "csv", "arrow")
     if len(files) > 1 and not is_table:
-        raise ActionlessError(f"{files[1]}: only tables can be read several files at once; read {files[0]} alone")
+        raise ActionlessError(f"{files[1]}: only tables may consist of several files; read {files[0]} alone")
     if is_table:
-        # Before the cache is looked up: a changed TOML is another way of reading the same files.
+        # Before the cache lookup, because the options are part of the cache key.
         options = with_settings_file(files, options)
     else:
         _refuse_table_options(str(files[0]), _TITLES[kinds[0]], options)
@@ -116,27 +116,27 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text with commas, as on the command line, or a sequence of names taken as they are."""
+    """Split a string at its commas, as the command line does; keep a sequence of names unchanged."""
     return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
 
 
 def _refuse_table_options(path: str, title: str, options: ReadOptions) -> None:
     if given := options.given_for_tables():
-        raise ActionlessError(f"{path}: {given[0]} is an option of tables, and this is {title}; leave it out")
+        raise ActionlessError(f"{path}: {given[0]} is an option for tables, but this is {title}; leave it out")
 
 
 def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:
-    # Imported here: no reader loads the library of another.
+    # Imported here, so that a reader does not load the libraries of the others.
     if kind == "hdf5":
-        from actionless.data.keyed import read_hdf5
+        from actionless.data.hdf5_npz import read_hdf5
 
         return read_hdf5(files[0], options, store)
     if kind == "npz":
-        from actionless.data.keyed import read_npz
+        from actionless.data.hdf5_npz import read_npz
 
         return read_npz(files[0], options, store)
     if kind == "pickle":
-        from actionless.data.factorised import read_factorised
+        from actionless.data.factorised_dmc import read_factorised
 
         return read_factorised(files[0], options, store)
     from actionless.data.table.read import read_table
@@ -150,7 +150,7 @@ def _read_minari(data: str | Path, options: ReadOptions) -> Log:
 
     if not str(data).startswith(MINARI_PREFIX) and not _is_minari_folder(Path(data)):
         raise ActionlessError(
-            f"{data}: a folder, but not a Minari data set; give files or a glob, such as '{data}/*.parquet'"
+            f"{data}: is a folder, but not a Minari data set; give files or a glob, such as '{data}/*.parquet'"
         )
     store = _store(minari_files(data), options)
     return store.cached() or _filled(store, lambda: read_minari(data, options, store))
@@ -185,12 +185,12 @@ def _is_folder(path: str | Path) -> bool:
 def _expand(part: str | Path) -> list[Path]:
     path = Path(part)
     if _is_folder(path):
-        raise ActionlessError(f"{path}: a folder among several files; give its files or a glob instead")
+        raise ActionlessError(f"{path}: is a folder among several files; give its files or a glob instead")
     if path.exists():
         return [path]
     if glob.has_magic(str(part)):
         matches = glob.glob(str(part), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-        paths = [Path(match) for match in sorted(matches, key=_counting)]
+        paths = [Path(match) for match in sorted(matches, key=_natural_order)]
         files = [path for path in paths if path.is_file() and path.suffix != ".toml"]
         if files:
             return files
@@ -198,36 +198,36 @@ def _expand(part: str | Path) -> list[Path]:
     raise ActionlessError(f"{part}: no such file")
 
 
-def _counting(name: str) -> list[tuple[int, str]]:
-    """Order in which people count: part2 before part10, so that an episode goes on in the next file."""
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts part2 before part10, so that an episode continues in the next file."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def kind_of(file: Path) -> str:
-    """What a file is by its first bytes, refused where its name says otherwise."""
+    """The kind of a file by its first bytes. A file whose name suggests another kind is refused."""
     try:
         with file.open("rb") as stream:
             head = stream.read(4096)
     except OSError as error:
         raise ActionlessError(f"{file}: cannot be read ({error.strerror})") from error
     if not head:
-        raise ActionlessError(f"{file}: an empty file")
+        raise ActionlessError(f"{file}: the file is empty")
     kind = next((kind for signature, kind in _SIGNATURES.items() if head.startswith(signature)), None)
     if kind is None and _is_text(head):
         kind = "csv"
     named = _ENDINGS.get(file.suffix.lower())
     if named == "csv" and kind is None:
-        from actionless.data.table.text import require_utf8
+        from actionless.data.table.csv_text import require_utf8
 
         require_utf8(file)
     if named is not None and named != kind:
-        found = "of no kind that is known here" if kind is None else _TITLES[kind]
+        found = "of an unknown format" if kind is None else _TITLES[kind]
         raise ActionlessError(
-            f"{file}: its name says {_TITLES[named]}, but by its first bytes it is {found}; "
+            f"{file}: its name says {_TITLES[named]}, but its first bytes say it is {found}; "
             "check how it was made, or rename it"
         )
     if kind is None:
-        raise ActionlessError(f"{file}: not a log: {', '.join(_TITLES.values())} or a Minari data set is needed")
+        raise ActionlessError(f"{file}: unknown format; give {', '.join(_TITLES.values())} or a Minari data set")
     return kind
 
 
@@ -237,6 +237,6 @@ def _is_text(head: bytes) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        # The block may end within a character; anything before its last bytes is not text.
+        # The block may end in the middle of a character. An error before its last three bytes means: not text.
         return error.start >= len(head) - 3
     return True

@@ -1,4 +1,4 @@
-"""Writing a log that was made here: D4RL's layout, actions and reference scores included."""
+"""Write a log recorded with our own agents, in D4RL's layout with actions and reference scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ _METADATA = "metadata"
 
 @dataclass(frozen=True)
 class Recording:
-    """Transitions in the order they were lived through."""
+    """Transitions in the order in which they happened."""
 
     states: Float[np.ndarray, "transitions dim"]
     actions: Shaped[np.ndarray, "transitions *actions"]
-    """As the task takes them."""
+    """In the environment's own units."""
     rewards: Float[np.ndarray, " transitions"]
     next_states: Float[np.ndarray, "transitions dim"]
     terminals: Bool[np.ndarray, " transitions"]
-    """Where the task ended."""
+    """Where the environment reported a terminal state."""
     timeouts: Bool[np.ndarray, " transitions"]
     """Where an episode was cut off, by its time limit or by the end of the recording."""
     action_indices: Int[np.ndarray, "transitions actions"] | None
-    """The choice in each dimension, where actions are factorised."""
+    """The chosen level in each dimension, if actions are factorised."""
 
     @property
     def episode_returns(self) -> Float[np.ndarray, " episodes"]:
@@ -39,16 +39,16 @@ class Recording:
 
 
 def check_recording_target(out: Path, *, overwrite: bool = False) -> None:
-    """Raise if a recording cannot be written there; worth asking before a long training."""
+    """Raise if a recording cannot be written to `out`. Call it before a long training run."""
     if out.suffix.lower() not in (".hdf5", ".h5"):
-        raise ActionlessError(f"{out}: a recording is an HDF5 file; name it FILE.hdf5")
+        raise ActionlessError(f"{out}: a recording is an HDF5 file: name it FILE.hdf5")
     require_free_file(out, out.suffix.lower(), overwrite=overwrite)
 
 
 def write_recording(
     out: Path, recording: Recording, metadata: Mapping[str, str | int | float], *, overwrite: bool = False
 ) -> None:
-    """Write D4RL's keys, `action_indices` besides, and the metadata as attributes of a group; whole or not at all."""
+    """Write D4RL's keys, `action_indices`, and the metadata as attributes of a group. The write is atomic."""
     check_recording_target(out, overwrite=overwrite)
     arrays = {
         "observations": recording.states,
@@ -65,18 +65,22 @@ def write_recording(
                 if array is not None:
                     file[key] = array
             file.create_group(_METADATA).attrs.update(metadata)
-    # What h5py makes of a full disk depends on when it notices.
+    # On a full disk, h5py raises either, depending on when it notices.
     except (OSError, RuntimeError) as error:
-        raise ActionlessError(f"{out}: cannot be written ({first_line(error)}); nothing was kept of it") from error
+        raise ActionlessError(
+            f"{out}: cannot be written ({first_line(error)}); the partial file was removed"
+        ) from error
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """What a recording says of itself: task, level, agent, reference scores."""
+    """The metadata of a recording: environment, level, agent, reference scores."""
     try:
         with h5py.File(path, "r") as file:
             stored = dict(file[_METADATA].attrs) if _METADATA in file else {}
     except OSError as error:
         raise ActionlessError(f"{path}: cannot be read as HDF5 ({first_line(error)})") from error
     if not stored:
-        raise ActionlessError(f"{path}: says nothing of how it was made; give a file that `actionless record` wrote")
+        raise ActionlessError(
+            f"{path}: has no metadata about how it was made; give a file written by `actionless record`"
+        )
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in stored.items()}

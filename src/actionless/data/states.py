@@ -1,4 +1,4 @@
-"""States without a log around them: what a policy is asked about."""
+"""Read plain states (no episodes, no rewards) to ask a policy about."""
 
 import sys
 import tempfile
@@ -19,17 +19,17 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Rows of a file in its order, variables in the order asked for."""
+    """The rows of a file in order, with the variables in the requested order."""
 
     states: Float[np.ndarray, "rows dim"]
     next_states: Float[np.ndarray, "rows dim"] | None = None
-    """What followed, where the file says so."""
+    """The state after each, if the file has it."""
 
 
 def read_states(source: str, names: Sequence[str]) -> States:
     """States from a CSV, Parquet, Arrow or npz file, or as CSV from standard input where `source` is `-`.
 
-    A table has a column for each of `names`; any other column is left alone. An npz file has `states` (D4RL:
+    A table needs a column for each of `names`; other columns are ignored. An npz file needs `states` (or D4RL's
     `observations`), may have `next_states`, and may name its variables in `state_names`.
     """
     if source == STANDARD_INPUT:
@@ -46,14 +46,14 @@ def read_states(source: str, names: Sequence[str]) -> States:
         from actionless.data.table.read import read_columns
 
         return States(read_columns(path, kind, names))
-    raise ActionlessError(f"{path}: states are read from CSV, Parquet, Arrow or npz files; convert it to one of them")
+    raise ActionlessError(f"{path}: states must be a CSV, Parquet, Arrow or npz file; convert it to one of these")
 
 
 def _from_standard_input(names: Sequence[str]) -> States:
-    """Through a file, since a table is looked at more than once."""
+    """Copy standard input to a file first, because a table is read more than once."""
     content = sys.stdin.buffer.read()
     if not content.strip():
-        raise ActionlessError("standard input: empty; pipe a CSV with a line of column names into it")
+        raise ActionlessError("standard input: empty; pipe in a CSV whose first line names the columns")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "states.csv"
         path.write_bytes(content)
@@ -64,7 +64,7 @@ def _from_standard_input(names: Sequence[str]) -> States:
 
 
 def _from_npz(path: Path, names: Sequence[str]) -> States:
-    from actionless.data.keyed import npz_arrays
+    from actionless.data.hdf5_npz import npz_arrays
 
     arrays = npz_arrays(path, ("states", "next_states", "state_names"))
     states = _matrix(path, arrays, ("states", "observations"))
@@ -75,7 +75,8 @@ def _from_npz(path: Path, names: Sequence[str]) -> States:
     next_states = _matrix(path, arrays, ("next_states", "next_observations"))
     if next_states is not None and next_states.shape != states.shape:
         raise ActionlessError(
-            f"{path}: next states of shape {next_states.shape}, but states of {states.shape}; give one for each state"
+            f"{path}: next states have shape {next_states.shape}, but states have {states.shape}; "
+            "give one next state for each state"
         )
     order = _order(path, arrays, names, states.shape[1])
     return States(states[:, order], None if next_states is None else next_states[:, order])
@@ -89,7 +90,7 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray | None], keys: Sequence[str
     assert array is not None
     if array.ndim != 2 or array.dtype.kind not in "fiub" or len(array) == 0:
         raise ActionlessError(
-            f"{path}: '{key}' is {array.dtype} of shape {array.shape}; give numbers, one row per state"
+            f"{path}: '{key}' has type {array.dtype} and shape {array.shape}; give numbers, one row per state"
         )
     array = array.astype(float_type(array.dtype))
     check = FiniteCheck(str(path), lambda row, column: f"'{key}', row {row} (counting from 0), variable {column}")
@@ -99,13 +100,13 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray | None], keys: Sequence[str
 
 
 def _order(path: Path, arrays: dict[str, np.ndarray | None], names: Sequence[str], width: int) -> list[int]:
-    """Where each variable stands: by name where the file names its own, else as it is."""
+    """The column of each variable: found by name if the file has names, else in the order of the file."""
     stored = arrays.get("state_names")
     if stored is None:
         if width != len(names):
             raise ActionlessError(
-                f"{path}: {width} variables per state and no 'state_names', but the policy has {len(names)}: "
-                f"{', '.join(names)}"
+                f"{path}: {width} variables per state and no 'state_names', but the policy has {len(names)} "
+                f"variables: {', '.join(names)}"
             )
         return list(range(width))
     found = [str(name, "utf-8") if isinstance(name, bytes) else str(name) for name in np.ravel(stored).tolist()]

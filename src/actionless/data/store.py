@@ -1,4 +1,4 @@
-"""Where the arrays of a log live: in memory if they fit, memory-mapped in a cache if they do not."""
+"""Storage for the arrays of a log: in memory if they fit, else memory-mapped files in a cache."""
 
 import dataclasses
 import hashlib
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from actionless import __version__
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
+from actionless.files import clear_leftovers, remove, replace_folder, unique_aside
+from actionless.version import __version__
 
 _FIELDS = ("states", "rewards", "next_states", "terminals", "ends", "actions")
 
@@ -30,25 +31,28 @@ class LogArrays:
 
 
 class Store:
-    """Gives a reader the arrays to fill, and turns the filled arrays into a log.
+    """Gives a reader empty arrays, and turns the filled arrays into a log.
 
-    The same reader code serves both cases: it writes block by block into what `allocate` returns.
-    Files appear in the cache under their final name only when they are complete.
+    A reader writes block by block into what `allocate` returns, whether in memory or memory-mapped.
+    Files get their final name in the cache only when they are complete.
     """
 
     def __init__(self, folder: Path, memory_limit: int) -> None:
         self.folder = folder
         self.memory_limit = memory_limit
-        self._partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+        self._partial = unique_aside(folder, "partial")
 
     def cached(self) -> Log | None:
-        """The log that an earlier call left in the cache, if it is whole and too large for memory."""
+        """The log cached by an earlier call, if it is complete and too large for memory."""
+        return self._mapped(self.folder)
+
+    def _mapped(self, folder: Path) -> Log | None:
         try:
-            about = json.loads((self.folder / "log.json").read_text())
-            arrays = {name: np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
+            about = json.loads((folder / "log.json").read_text())
+            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
             source = Source(about["path"], about["format"], tuple(about["read"]))
         except (OSError, ValueError, KeyError):
-            return None  # nothing there, or damaged: it is made again from the file
+            return None  # missing or damaged: it is written again from the file
         if sum(array.nbytes for array in arrays.values()) <= self.memory_limit:
             return None
         log = Log(
@@ -57,7 +61,7 @@ class Store:
             source=source,
             warnings=tuple(about["warnings"]),
         )
-        # The hash of gigabytes, computed once when the cache was written.
+        # Hashing gigabytes takes long, so the hash was stored when the cache was written.
         log.__dict__["fingerprint"] = about["fingerprint"]
         return log
 
@@ -69,7 +73,7 @@ class Store:
         state_dtype: np.dtype,
         reward_dtype: np.dtype,
     ) -> LogArrays:
-        """Empty arrays for so many transitions: in memory up to the limit, else as files."""
+        """Empty arrays for this many transitions: in memory up to the limit, else memory-mapped files."""
         shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
             "states": ((transitions, state_dim), state_dtype),
             "rewards": ((transitions,), reward_dtype),
@@ -90,16 +94,17 @@ class Store:
         self, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], needed: int
     ) -> dict[str, np.ndarray]:
         try:
-            self._partial.mkdir(parents=True, exist_ok=True)
+            clear_leftovers(self.folder)
+            self._partial.mkdir(parents=True)
             free = shutil.disk_usage(self._partial).free
         except OSError as error:
             raise ActionlessError(
                 f"{self._partial.parent}: cannot write the cache ({error.strerror}); "
-                "set ACTIONLESS_CACHE to a folder that can be written"
+                "set ACTIONLESS_CACHE to a writable folder"
             ) from error
         if free < needed:
             raise ActionlessError(
-                f"{self._partial.parent}: the log needs {needed / 1e9:.1f} GB of cache and {free / 1e9:.1f} GB "
+                f"{self._partial.parent}: the log needs {needed / 1e9:.1f} GB of cache, but only {free / 1e9:.1f} GB "
                 "are free; set ACTIONLESS_CACHE to a folder on a larger disk"
             )
         return {
@@ -108,7 +113,7 @@ class Store:
         }
 
     def finish(self, arrays: LogArrays, state_names: tuple[str, ...], source: Source, warnings: tuple[str, ...]) -> Log:
-        """The log over the filled arrays; memory-mapped ones are first put in place in the cache."""
+        """The log with the filled arrays. Memory-mapped files first get their final name in the cache."""
         log = Log(
             **{name: getattr(arrays, name) for name in _FIELDS},
             state_names=state_names,
@@ -129,37 +134,32 @@ class Store:
         for name in manifest["arrays"]:
             getattr(arrays, name).flush()
         (self._partial / "log.json").write_text(json.dumps(manifest))
-        if self.folder.exists():
-            # Moved away first, so that whoever reads it now finds it whole or not at all.
-            old = self._partial.with_suffix(".old")
-            self.folder.rename(old)
-            shutil.rmtree(old)
-        self._partial.rename(self.folder)
-        cached = self.cached()
-        assert cached is not None
-        return cached
+        # Mapped before the rename, because another process that reads the same file may replace the folder.
+        mapped = self._mapped(self._partial)
+        assert mapped is not None
+        replace_folder(self._partial, self.folder)
+        return mapped
 
     def discard(self) -> None:
         """Remove what a failed read left behind."""
-        if self._partial.exists():
-            shutil.rmtree(self._partial)
+        remove(self._partial)
 
 
 def cache_folder(files: list[Path], options: str) -> Path:
-    """The cache folder of these files read with these options; a changed file or another version gets another."""
+    """The cache folder for these files and options. A changed file or package version gets another folder."""
     stats = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = hashlib.sha256(json.dumps([__version__, stats, options]).encode()).hexdigest()[:20]
     return default_cache() / "logs" / key
 
 
 def default_cache() -> Path:
-    """Where whatever can be made again is kept."""
+    """The cache folder: everything in it can be made again."""
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actionless"
     return Path(os.environ.get("ACTIONLESS_CACHE", default))
 
 
 def default_memory_limit() -> int:
-    """Half of the memory that this process may still take, in bytes."""
+    """Half of the memory that this process may still allocate, in bytes."""
     return min(_free_memory(), *_process_limits()) // 2
 
 
@@ -173,7 +173,7 @@ def _free_memory() -> int:
 
 
 def _process_limits() -> list[int]:
-    """Limits set on this process or its container, less what it already uses."""
+    """Memory limits of this process and its container, minus what is already used."""
     import resource
 
     limits = []
@@ -185,7 +185,7 @@ def _process_limits() -> list[int]:
             limits.append(max(0, soft - int(used.get(field, 0)) * 1024))
     container = Path("/sys/fs/cgroup")
     if (container / "memory.max").exists() and (text := (container / "memory.max").read_text().strip()) != "max":
-        # What a container has read from files counts as used, but gives way to what is needed.
+        # The page cache counts as used memory, but is freed when memory is needed.
         files = re.findall(r"^file (\d+)$", (container / "memory.stat").read_text(), re.MULTILINE)
         used_now = int((container / "memory.current").read_text()) - sum(map(int, files))
         limits.append(max(0, int(text) - used_now))

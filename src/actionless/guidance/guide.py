@@ -20,7 +20,7 @@ from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig
 from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.randomness import generator
-from actionless.updates import Standing, emptied, means, padded, updated
+from actionless.updates import TrainState, means, padded, reset_metrics, updated
 
 Act = Callable[[np.ndarray], np.ndarray]
 
@@ -84,7 +84,7 @@ class Counts(NamedTuple):
 class GuideState(NamedTuple):
     """All that changes."""
 
-    learning: Standing
+    learning: TrainState
     """The inverse dynamics model, and its metrics added up since the last report."""
     ring: Ring
     counts: Counts
@@ -229,7 +229,7 @@ class Guide:
         metrics |= means(learning)
         for counted in (counts.steps, counts.rewards, counts.realised):
             counted[:] = 0
-        self.state = self.state._replace(learning=emptied(learning))
+        self.state = self.state._replace(learning=reset_metrics(learning))
         return metrics
 
     def restore(self, state: GuideState) -> None:
@@ -305,10 +305,10 @@ def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
         raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
 
 
-def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> Standing:
+def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> TrainState:
     idm = InverseDynamics.create(spec, config, _key(seed))
     names = ("idm/loss", "idm/online_loss", *(("idm/offline_loss",) if config.bootstrap else ()))
-    return Standing(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
+    return TrainState(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
 
 
 def _key(seed: int) -> PRNGKeyArray:

@@ -12,12 +12,12 @@ from gymnasium import spaces
 from gymnasium.wrappers import NormalizeObservation
 from jaxtyping import Float, Real
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.switch import Schedule
-from actionless.offline.origin import log_of
+from actionless.offline.log_origin import log_of
 from actionless.offline.state_policy import StatePolicy
 
 require_extra("stable_baselines3", "sb3", "guiding an agent of Stable-Baselines3")

@@ -12,10 +12,10 @@ from jaxtyping import Real, Shaped
 
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
+from actionless.online.action_translation import Translation, translation_from_json, translation_to_json
 from actionless.online.agent import Agent, Behaviour, Spec, best_actions
 from actionless.online.environments import Environment
 from actionless.online.presets import AgentConfig, AnyName, create_agent, stored_config
-from actionless.online.translation import Translation, translation_from_json, translation_to_json
 from actionless.trees import pack, unpack
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from actionless import __version__
 from actionless.reporting import tables
 from actionless.reporting.charts import Chart, HeatMap, Line, LineChart, charts_of, colours
 from actionless.reporting.curves import MOST_POINTS, MeanCurve
 from actionless.reporting.groups import Section
 from actionless.reporting.records import Curve
 from actionless.reporting.tables import Table
+from actionless.version import __version__
 
 _ABOUT = (
     "Thick lines are the mean of a group's seeds, at the steps that all of them have reached; bands are ± one standard "

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 
 from actionless.errors import ActionlessError
 from actionless.runs.directory import Manifest, Result, read_manifest, read_result
+from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
-from actionless.training.seeds import has_several_seeds
 
 
 @dataclass(frozen=True)

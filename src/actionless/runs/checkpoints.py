@@ -1,4 +1,4 @@
-"""Checkpoints of one run: the newest two and the best, each a directory that is whole or not there.
+"""Checkpoints of one run: the newest two and the best, each a directory that is written atomically.
 
 `step-000000012000/` holds `arrays.safetensors`, `state.json` (step, seconds, score, plain values) and
 `manifest.json` (format version and the SHA-256 of the other two).
@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -25,6 +25,7 @@ from actionless.files import disk_trouble, sync_directory
 from actionless.trees import first_non_finite, pack, unpack
 
 State = TypeVar("State")
+Value = TypeVar("Value")
 
 FORMAT = 1
 
@@ -34,20 +35,20 @@ _log = logging.getLogger("actionless")
 
 
 class DamagedError(Exception):
-    """A checkpoint whose bytes are not those that were written, or cannot be read."""
+    """A checkpoint that cannot be read, or whose checksum is wrong."""
 
 
 class NewerFormatError(ActionlessError):
-    """A checkpoint of a format that only a later version can read: never taken for damaged, never deleted."""
+    """A checkpoint that only a newer version can read: it is not treated as damaged and never deleted."""
 
 
 class NotFiniteError(Exception):
-    """A state that holds a NaN or an infinity: never saved, so that every checkpoint is a good one."""
+    """A state that contains NaN or infinity. It is never saved, so every checkpoint is good."""
 
 
 @dataclass(frozen=True)
 class Saved(Generic[State]):
-    """A state and where the run stood when it was saved."""
+    """A loaded checkpoint: the state, and how far the run was when it was saved."""
 
     path: Path
     state: State
@@ -65,9 +66,9 @@ class Checkpoints:
         self.directory = directory
 
     def save(self, state: Any, *, step: int, logged: int, seconds: float, score: float | None) -> Path:
-        """Add a checkpoint, then drop all but the newest two and the best (the highest score).
+        """Write a checkpoint, then delete all but the newest two and the best (the highest score).
 
-        What lies beyond `step` goes as well: it can only be a damaged one that a resumed run passed over.
+        Checkpoints after `step` are deleted as well: a resumed run has skipped them because they are damaged.
         """
         arrays, values = pack(state)
         if (bad := first_non_finite(arrays, values)) is not None:
@@ -79,24 +80,28 @@ class Checkpoints:
             self._prune(path)
         return path
 
-    def newest(self, like: State) -> Saved[State] | None:
-        """The newest undamaged checkpoint; None where none was ever written."""
+    def newest(self, like: State, old_names: Mapping[str, str] | None = None) -> Saved[State] | None:
+        """The newest undamaged checkpoint; None where none was ever written.
+
+        `old_names` translates names that older versions wrote: a regular expression for each part of a name that
+        changed, and what replaces it today.
+        """
         damage = None
         for path in reversed(self.paths()):
             try:
-                return _read(path, like)
+                return _read(path, like, old_names or {})
             except DamagedError as error:
                 damage = damage or error
                 _log.warning("checkpoint %s is damaged (%s): using the one before it", path, error)
         if damage is not None:
             raise ActionlessError(
-                f"{self.directory}: no checkpoint is intact ({damage}); mend that, "
+                f"{self.directory}: no checkpoint is intact ({damage}); restore one, "
                 "or start the run again with --overwrite"
             )
         return None
 
     def last_good(self) -> Path | None:
-        """The newest checkpoint that a run could go on from."""
+        """The newest checkpoint from which the run can be resumed."""
         return _first(_is_intact, reversed(self.paths()))
 
     def paths(self) -> list[Path]:
@@ -106,7 +111,7 @@ class Checkpoints:
         return sorted(path for path in found if re.fullmatch(r"step-\d{12}", path.name))
 
     def _prune(self, written: Path) -> None:
-        """A damaged checkpoint counts neither among the newest nor as the best: an intact one stays in its place."""
+        """Delete old checkpoints; a damaged one counts neither as one of the newest nor as the best."""
         before = [path for path in self.paths() if path.name < written.name]
         scores = {path: score for path in (*before, written) if (score := _score(path)) is not None}
         is_intact = functools.cache(lambda path: path == written or _is_intact(path))
@@ -146,7 +151,7 @@ def _write(path: Path, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> 
 
 
 def _write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """From the arrays straight to the file: a replay of gigabytes is never held twice."""
+    """Write directly to the file: a second copy of a replay could take gigabytes."""
     try:
         save_file(arrays, path)
     except SafetensorError as error:
@@ -157,21 +162,28 @@ def _write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _flushed_digest(path: Path) -> str:
-    """The SHA-256 of a file that is on the disk when this returns."""
+    """Flush a file to the disk and return its SHA-256."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(path: Path, like: State) -> Saved[State]:
+def _read(path: Path, like: State, old_names: Mapping[str, str]) -> Saved[State]:
     _verify(path)
     try:
         facts = json.loads((path / _STATE).read_bytes())
         arrays = load_file(path / _ARRAYS)
     except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(str(error)) from error
-    state = unpack(like, arrays, facts["values"], path)
+    state = unpack(like, _renamed(arrays, old_names), _renamed(facts["values"], old_names), path)
     return Saved(path, state, facts["step"], facts["logged"], facts["seconds"], facts["score"])
+
+
+def _renamed(parts: dict[str, Value], old_names: Mapping[str, str]) -> dict[str, Value]:
+    """The same parts under the names of today's version."""
+    for pattern, today in old_names.items():
+        parts = {re.sub(pattern, today, name): part for name, part in parts.items()}
+    return parts
 
 
 def _verify(path: Path) -> None:
@@ -196,11 +208,11 @@ def _expected_digests(path: Path) -> dict[str, str]:
         raise DamagedError(f"{_MANIFEST}: {error}") from error
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormatError(
-            f"{path}: a checkpoint of format {version}, and this version of actionless knows {FORMAT}; "
-            "go on with the version that wrote it, nothing was changed"
+            f"{path}: a checkpoint of format {version}, but this version of actionless reads {FORMAT}; "
+            "resume with the version that wrote it (nothing was changed)"
         )
     if version != FORMAT:
-        raise DamagedError(f"{_MANIFEST}: no format {version!r} exists")
+        raise DamagedError(f"{_MANIFEST}: unknown format {version!r}")
     return digests
 
 
@@ -223,7 +235,7 @@ def _is_of_newer_format(path: Path) -> bool:
 
 
 def _score(path: Path) -> float | None:
-    """The score alone: no gigabytes of arrays are read for it."""
+    """Read only the score, not the arrays, which may take gigabytes."""
     try:
         score = json.loads((path / _STATE).read_bytes())["score"]
     except (OSError, ValueError, KeyError, TypeError):

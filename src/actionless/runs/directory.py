@@ -1,43 +1,49 @@
-"""A run directory: born whole, held by one process at a time, closed by its result.
+"""Run directory: created atomically, used by one process at a time, finished once it has a result.
 
-run.json        what was asked: verb, config, seed, what was read of which log; versions and threads
-lock            held while a process works on the run
-metrics.jsonl   what was measured, the same bytes for the same seed whatever happened on the way
-timing.jsonl    seconds and rates, which no two runs share
-checkpoints/    where a stopped run goes on
-result.json     the summary, written last: where it exists, the run is finished
+run.json        verb, config, seed, the log and what was read of it; versions and threads
+lock            locked while a process works on the run
+metrics.jsonl   metrics: the same bytes for the same seed, even if the run was stopped and resumed
+timing.jsonl    seconds and rates, which differ between runs
+checkpoints/    from which a stopped run is resumed
+result.json     the summary, written last: if it exists, the run is finished
 """
 
 import fcntl
-import glob
 import importlib.metadata
 import json
 import logging
 import os
 import platform
-import re
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from actionless.errors import ActionlessError
-from actionless.files import disk_trouble, sync_directory, write_durably
+from actionless.files import clear_leftovers, disk_trouble, sync_directory, unique_aside, write_durably
 from actionless.runs.threads import threads_here
 
 _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
+"""What decides the last bits of every run."""
+_SIMULATORS = ("dm-control", "gymnasium", "mujoco")
+"""What decides the episodes of a run with an environment."""
 
 _log = logging.getLogger("actionless")
 
 
 def installed_versions() -> dict[str, str]:
-    """The versions that decide a run's bits."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _PACKAGES}
+    """Versions of Python and of the packages that decide a run; of an extra, only where it is installed."""
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, *_SIMULATORS):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What run.json says."""
+    """The content of run.json."""
 
     verb: str
     config: dict[str, Any]
@@ -49,7 +55,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Result:
-    """What result.json says: `final` holds the last value of each metric."""
+    """The content of result.json: `final` holds the last value of each metric."""
 
     verb: str
     steps: int
@@ -58,7 +64,7 @@ class Result:
 
 
 class Run:
-    """A run directory that this process holds; `close` (or the end of a `with`) lets go of it."""
+    """A run directory locked by this process; `close` (or the end of a `with`) unlocks it."""
 
     def __init__(self, path: Path, manifest: Manifest, lock: int):
         self.path = path
@@ -67,18 +73,18 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, overwrite: bool = False) -> "Run":
-        """Make the directory aside, locked and with its run.json, and rename it into place."""
+        """Create the directory under a temporary name, locked and with its run.json, then rename it."""
         require_free(path, overwrite=overwrite)
         with disk_trouble(path, "choose an --out that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _clear_leftovers(path)
-            aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+            clear_leftovers(path)
+            aside = unique_aside(path, "new")
             aside.mkdir()
             try:
                 lock = _lock(aside)
                 write_durably(aside / "run.json", _json(asdict(manifest)))
-                if overwrite and path.exists():
-                    _remove_run(path)
+                if overwrite:
+                    remove_run(path)
                 aside.rename(path)
             except BaseException:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -88,7 +94,7 @@ class Run:
 
     @classmethod
     def open(cls, path: Path) -> "Run":
-        """Take hold of a run that exists."""
+        """Lock an existing run, and warn if versions or threads have changed."""
         manifest = read_manifest(path)
         lock = _lock(path)
         _warn_of_changes(path, manifest)
@@ -99,12 +105,12 @@ class Run:
         return read_result(self.path)
 
     def finish(self, result: Result) -> None:
-        """Write the summary: the last act of a run."""
+        """Write the summary, which marks the run as finished."""
         with disk_trouble(self.path, f"make room, then `actionless resume {self.path}`"):
             write_durably(self.path / "result.json", _json(asdict(result)))
 
     def close(self) -> None:
-        """Let another process work on this run."""
+        """Unlock the run, so that another process can work on it."""
         os.close(self._lock)
 
     def __enter__(self) -> "Run":
@@ -115,9 +121,9 @@ class Run:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """What a run's run.json says, whoever works on it."""
+    """Read run.json, even while another process works on the run."""
     if not (path / "run.json").is_file():
-        raise ActionlessError(f"{path}: no run.json there, so it is no run directory; name one that a run wrote")
+        raise ActionlessError(f"{path}: no run.json there, so it is not a run directory; give the --out of a run")
     try:
         return Manifest(**json.loads((path / "run.json").read_bytes()))
     except (ValueError, TypeError) as error:
@@ -125,7 +131,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_result(path: Path) -> Result | None:
-    """The summary of the run there, None while it is not finished."""
+    """The summary of a finished run, None while it is not finished."""
     file = path / "result.json"
     return Result(**json.loads(file.read_bytes())) if file.exists() else None
 
@@ -135,41 +141,38 @@ def require_free(path: Path, *, overwrite: bool = False) -> None:
     if not path.exists():
         return
     if not overwrite:
-        raise ActionlessError(f"{path} exists: `actionless resume {path}` goes on with it, --overwrite replaces it")
+        raise ActionlessError(f"{path} exists: `actionless resume {path}` resumes it, --overwrite replaces it")
     if not (path / "run.json").is_file():
-        raise ActionlessError(f"{path} is no run directory, so --overwrite leaves it alone: choose another --out")
-
-
-def _clear_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while they made or replaced this run left beside it."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        owner = re.fullmatch(r"\.(\d+)\.(new|old)", leftover.name.removeprefix(f".{path.name}"))
-        if owner is not None and not _is_alive(int(owner[1])):
-            shutil.rmtree(leftover)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        raise ActionlessError(f"{path} is not a run directory: --overwrite does not replace it, choose another --out")
 
 
 def _warn_of_changes(path: Path, manifest: Manifest) -> None:
+    """Warn about versions and threads that have changed since the run was started.
+
+    There is no warning about a version that run.json does not record: it was written before that version was recorded,
+    or the package was not installed. An environment that needs a missing package is refused when it is made.
+    """
     was = {**manifest.versions, "threads": str(manifest.threads)}
     now = {**installed_versions(), "threads": str(threads_here())}
-    changes = [f"{name} {was.get(name, 'none')}, now {now[name]}" for name in now if now[name] != was.get(name)]
-    if changes:
-        _log.warning("%s was made with %s: expect the last bits to differ", path, "; ".join(changes))
+    changed = {name for name in was.keys() & now.keys() if was[name] != now[name]}
+    simulators = changed.intersection(_SIMULATORS)
+    for names, consequence in (
+        (changed - simulators, "the last bits may differ"),
+        (simulators if "environment" in manifest.config else (), "the same seed may give different episodes"),
+    ):
+        if names:
+            changes = "; ".join(f"{name} {was[name]}, now {now[name]}" for name in sorted(names))
+            _log.warning("%s was made with %s: %s", path, changes, consequence)
 
 
-def _remove_run(path: Path) -> None:
-    # With the runs of several seeds inside: each may be held by a process of its own.
+def remove_run(path: Path) -> None:
+    """Delete a run directory, if there is one and no process works on it."""
+    require_free(path, overwrite=True)
+    if not path.exists():
+        return
+    # The runs of several seeds inside may each be locked by its own process.
     locks = [_lock(held.parent) for held in (path / "lock", *sorted(path.glob("*/lock")))]
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    old = unique_aside(path, "old")
     path.rename(old)
     shutil.rmtree(old)
     for lock in locks:
@@ -177,7 +180,7 @@ def _remove_run(path: Path) -> None:
 
 
 def _lock(path: Path) -> int:
-    """Hold the run until this process ends: the kernel lets go even after kill -9, so no lock is ever stale."""
+    """Lock the run until this process ends. The kernel unlocks it even after kill -9, so a lock is never stale."""
     with disk_trouble(path, "make the run directory writable"):
         descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:

@@ -1,8 +1,8 @@
-"""How a run lives and dies, whatever it trains.
+"""Run driver: checkpoint, resume, stop.
 
-A `Task` says what one dispatch does; `drive` takes it from the newest checkpoint (or the beginning) to the
-end. The state a task hands on holds everything the next dispatch depends on: learner, optimiser, random keys,
-replay, simulator. A resumed run therefore does what an undisturbed one does, bit for bit.
+A `Loop` defines one dispatch; `drive` repeats it from the newest checkpoint (or from step 0) to the end. The state that
+a loop returns holds everything that the next dispatch depends on: learner, optimiser, random keys, replay, simulator.
+So a resumed run is bit-identical to one that was never stopped.
 """
 
 import abc
@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from actionless.errors import ActionlessError
@@ -27,7 +28,7 @@ _log = logging.getLogger("actionless")
 
 
 class DivergedError(Exception):
-    """What was learnt is not finite: raised by a task that meets it between two rows of metrics."""
+    """Weights or values are not finite: raised by a loop that finds this between two rows of metrics."""
 
     def __init__(self, what: str, step: int):
         super().__init__(what)
@@ -36,9 +37,9 @@ class DivergedError(Exception):
 
 @dataclass(frozen=True)
 class Advance(Generic[State]):
-    """What one dispatch led to.
+    """The result of one dispatch.
 
-    Metrics depend on the seed alone, never on the clock: where a dispatch ends by the clock, it has none.
+    Metrics depend only on the seed, never on the clock: a dispatch that the clock ends has none.
     """
 
     state: State
@@ -46,23 +47,25 @@ class Advance(Generic[State]):
     metrics: Mapping[str, float]
 
 
-class Task(abc.ABC, Generic[State]):
+class Loop(abc.ABC, Generic[State]):
     """What a run trains."""
 
     steps: int
-    """Where the run ends."""
+    """Step at which the run ends."""
     score: str
     """The metric that chooses the best checkpoint."""
     lower_is_better: bool = False
     """Whether the best score is the lowest."""
     headline: tuple[str, ...]
-    """The metrics shown while the run works, as far as they have been measured."""
+    """The metrics shown while the run works, once they have been measured."""
+    old_names: Mapping[str, str] = MappingProxyType({})
+    """Names in checkpoints of older versions: a regular expression for each, and what replaces it today."""
 
     @abc.abstractmethod
     def begin(self) -> State:
-        """The state at step 0, in whose shape a checkpoint is loaded.
+        """The state at step 0. It is also the template for loading a checkpoint.
 
-        Every float in it is finite at every checkpoint: an array to be filled later begins with zeros.
+        Every float in it must be finite: fill arrays that get their values later with zeros.
         """
 
     @abc.abstractmethod
@@ -72,7 +75,7 @@ class Task(abc.ABC, Generic[State]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[State]):
-    """A run at its end. Its caller saves what was learnt, then closes the run with `run.finish(result)`."""
+    """A run at its end. The caller saves what was learnt, then calls `run.finish(result)`."""
 
     state: State
     result: Result
@@ -80,30 +83,30 @@ class Outcome(Generic[State]):
 
 def drive(
     run: Run,
-    task: Task[State],
+    loop: Loop[State],
     *,
     checkpoint_every: int,
     checkpoint_seconds: float = 0.0,
     sinks: Sequence[SinkName] = (),
 ) -> Outcome[State]:
-    """Take a run to its end from wherever it stands.
+    """Start a run, or resume it from its newest checkpoint, and work until its end.
 
-    A checkpoint is taken at every multiple of `checkpoint_every` steps, if so many seconds have passed since
-    the last; and at the end, and when the run is stopped.
+    A checkpoint is written at every multiple of `checkpoint_every` steps if `checkpoint_seconds` have passed since the
+    last one, at the end, and when the run is stopped.
     """
     checkpoints = Checkpoints(run.path / "checkpoints")
-    state, step, logged, seconds = _standing(checkpoints, task)
+    state, step, logged, seconds = _restored(checkpoints, loop)
     began = time.perf_counter() - seconds
     saved_at = row_at = time.perf_counter()
     row_step = step
     with ExitStack() as stack:
         journal = stack.enter_context(closing(Journal(run, logged, sinks)))
-        display = stack.enter_context(ProgressDisplay(run.path.name, task.steps, step, task.headline))
+        display = stack.enter_context(ProgressDisplay(run.path.name, loop.steps, step, loop.headline))
         stop = stack.enter_context(StopRequest())
-        while step < task.steps:
+        while step < loop.steps:
             before = logged
             try:
-                ahead = task.advance(state, step)
+                ahead = loop.advance(state, step)
             except DivergedError as bad:
                 raise _diverged(run, checkpoints, f"{bad} is not finite", before, bad.step + 1) from None
             now = time.perf_counter()
@@ -115,35 +118,35 @@ def drive(
                 row_at = now
             display.show(ahead.step, ahead.metrics)
             crossed = ahead.step // checkpoint_every > step // checkpoint_every
-            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= task.steps
+            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= loop.steps
             stopping = bool(stop)
             if due or stopping:
                 journal.sync()
                 try:
-                    score = _score(task, ahead.metrics)
+                    score = _score(loop, ahead.metrics)
                     checkpoints.save(ahead.state, step=ahead.step, logged=logged, seconds=now - began, score=score)
                 except NotFiniteError as bad:
                     raise _diverged(run, checkpoints, f"'{bad}' is not finite", before, ahead.step) from None
                 saved_at = time.perf_counter()
             state, step = ahead.state, ahead.step
             if stopping:
-                _log.warning("stopped at step %d; `actionless resume %s` goes on from there", step, run.path)
+                _log.warning("stopped at step %d; `actionless resume %s` resumes it", step, run.path)
                 break
         stop.obey()
     final = last_values(run.path / "metrics.jsonl")
     return Outcome(state, Result(run.manifest.verb, step, time.perf_counter() - began, final))
 
 
-def _standing(checkpoints: Checkpoints, task: Task[State]) -> tuple[State, int, int, float]:
-    state = task.begin()
-    saved = checkpoints.newest(like=state)
+def _restored(checkpoints: Checkpoints, loop: Loop[State]) -> tuple[State, int, int, float]:
+    state = loop.begin()
+    saved = checkpoints.newest(like=state, old_names=loop.old_names)
     return (state, 0, 0, 0.0) if saved is None else (saved.state, saved.step, saved.logged, saved.seconds)
 
 
-def _score(task: Task[State], metrics: Mapping[str, float]) -> float | None:
-    """So that the highest is the best."""
-    score = metrics.get(task.score)
-    return -score if score is not None and task.lower_is_better else score
+def _score(loop: Loop[State], metrics: Mapping[str, float]) -> float | None:
+    """The score of a checkpoint, with its sign changed if lower is better: the highest is the best."""
+    score = metrics.get(loop.score)
+    return -score if score is not None and loop.lower_is_better else score
 
 
 def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpoints, start: int, end: int) -> None:
@@ -153,10 +156,10 @@ def _require_finite(metrics: Mapping[str, float], run: Run, checkpoints: Checkpo
 
 
 def _diverged(run: Run, checkpoints: Checkpoints, what: str, start: int, end: int) -> ActionlessError:
-    none = "no checkpoint is intact" if checkpoints.paths() else "no checkpoint was written before"
+    none = "no checkpoint is intact" if checkpoints.paths() else "no checkpoint was written before that"
     kept = checkpoints.last_good()
     good = none if kept is None else f"the last good checkpoint is {kept}"
     return ActionlessError(
         f"{run.path}: {what} between steps {start + 1} and {end}; {good}. "
-        "Resuming would meet it again: start anew with a smaller learning rate or scaled rewards"
+        "Resuming would lead to the same error: start again with a smaller learning rate or scaled rewards"
     )

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held back until a run can stop without loss; and the end of a parent process."""
+"""Ctrl-C and SIGTERM, delayed until a run can stop without loss; and the end of the parent process."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class StopRequest:
-    """Within a `with`, the first SIGINT or SIGTERM is only noted; a second one acts at once, as ever."""
+    """Within a `with`, the first SIGINT or SIGTERM is only noted; a second one has its usual effect."""
 
     def __init__(self) -> None:
         self._received: int | None = None
@@ -18,7 +18,7 @@ class StopRequest:
         return self._received is not None
 
     def obey(self) -> None:
-        """End the process the way the signal would have: Ctrl-C as KeyboardInterrupt, SIGTERM as exit 143."""
+        """Do what the signal asked for: KeyboardInterrupt after Ctrl-C, exit 143 after SIGTERM."""
         if self._received == signal.SIGINT:
             raise KeyboardInterrupt
         if self._received == signal.SIGTERM:
@@ -50,7 +50,7 @@ STOP_WITH_PARENT = "ACTIONLESS_STOP_WITH_PARENT"
 
 
 def stop_with_parent() -> None:
-    """Where the parent asked for it, stop as by SIGTERM when it ends, however it ends: its pipe then closes."""
+    """If the parent asked for it, stop as after SIGTERM when the parent ends, even by a kill: its pipe then closes."""
     if STOP_WITH_PARENT not in os.environ:
         return
 

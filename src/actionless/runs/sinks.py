@@ -1,4 +1,4 @@
-"""Where metrics go: JSON lines always, TensorBoard and Weights & Biases where asked for."""
+"""Where metrics are written: always to JSON lines, and on request to TensorBoard and Weights & Biases."""
 
 import abc
 import dataclasses
@@ -25,7 +25,7 @@ _log = logging.getLogger("actionless")
 
 
 class Sink(abc.ABC):
-    """Takes the metrics of a step."""
+    """Writes the metrics of a step somewhere."""
 
     @abc.abstractmethod
     def log(self, step: int, metrics: Metrics) -> None:
@@ -37,7 +37,7 @@ class Sink(abc.ABC):
 
 
 class JsonLines(Sink):
-    """One row per step. Rows beyond `step`, where a resumed run starts, are cut off: they come again."""
+    """One row per step. Rows after `step`, where a resumed run starts, are removed: they will be written again."""
 
     def __init__(self, path: Path, step: int):
         self._path = path
@@ -53,12 +53,12 @@ class JsonLines(Sink):
             _write_all(self._file.fileno(), row)
 
     def sync(self) -> None:
-        """Flush to the disk: rows must not be younger than the checkpoint that follows them."""
+        """Flush to the disk: the rows before a checkpoint must be there when the checkpoint is."""
         with _disk_may_be_full(self._path):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close; some file systems say only then that the disk is full."""
+        """Close the file; some file systems report a full disk only then."""
         with _disk_may_be_full(self._path):
             self._file.close()
 
@@ -76,7 +76,7 @@ class TensorBoard(Sink):
         self._event, self._summary = Event, Summary
         with _disk_may_be_full(directory):
             self._writer = EventFileWriter(str(directory))
-            # Tells TensorBoard to forget what a killed process logged beyond the step it is resumed from.
+            # Tells TensorBoard to drop what a killed process logged after the step from which the run is resumed.
             self._writer.add_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def log(self, step: int, metrics: Metrics) -> None:
@@ -93,7 +93,7 @@ class TensorBoard(Sink):
 
 
 class WandB(Sink):
-    """A Weights & Biases run, gone on with when the run is resumed."""
+    """A Weights & Biases run, which is resumed together with the run."""
 
     def __init__(self, run: Run):
         require_extra("wandb", "wandb", "logging to Weights & Biases")
@@ -122,9 +122,9 @@ class WandB(Sink):
 
 
 class Journal:
-    """All that a run writes down as it goes: metrics.jsonl, timing.jsonl and the sinks asked for.
+    """Everything that a run writes while it works: metrics.jsonl, timing.jsonl and the sinks asked for.
 
-    The clock has a file of its own, so that metrics.jsonl is the same bytes for the same seed.
+    Times have their own file, so that metrics.jsonl has the same bytes for the same seed.
     """
 
     def __init__(self, run: Run, step: int, names: Sequence[SinkName]):

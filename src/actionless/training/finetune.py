@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
-from actionless.offline.origin import Origin
+from actionless.offline.log_origin import Origin
 from actionless.offline.presets import ScaleName
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import LabelledName
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.sinks import SinkName
@@ -25,13 +25,14 @@ from actionless.training.finetune_options import (
     check_finetune_options,
     resolve_finetuning,
 )
-from actionless.training.online import OnlineTask
+from actionless.training.old_runs import upgraded_config
+from actionless.training.online import OnlineLoop
 from actionless.training.online_options import OnlineConfig, OnlineLoopOptions
 from actionless.training.pretrain import check_seeds, described, read_again, require_one_seed, require_same
 from actionless.training.seeds import SeveralSeeds, start_seeds
 from actionless.training.train import load_policy, work
 
-__all__ = ["finetune", "finetune_with", "go_on", "load_policy"]
+__all__ = ["finetune", "finetune_with", "load_policy", "resume_run"]
 
 _log = logging.getLogger("actionless")
 
@@ -109,23 +110,25 @@ def finetune_with(
     with closing(make(environment)) as task:
         _labelled(config, options.seed, log, task)
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, log))
+    several = SeveralSeeds(numbers, config.all_steps, OnlineLoop.headline, _memory(config, log))
     del log  # Every seed's process reads its own.
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def go_on(run: Run, log: Log | None = None) -> AgentPolicy:
+def resume_run(run: Run, log: Log | None = None) -> AgentPolicy:
     """Take a run to its end, on its log read again or on the one given; at its end, save its agent anew."""
     if log is None:
         log = read_again(run.path, run.manifest)
     else:
         require_same(log, run.path, run.manifest)
-    return work(run, _task(OnlineConfig.from_json(run.manifest.config), run.manifest.seed, log))
+    return work(
+        run, _task(OnlineConfig.from_json(upgraded_config("finetune", run.manifest.config)), run.manifest.seed, log)
+    )
 
 
-def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineTask:
+def _task(config: OnlineConfig, seed: int, log: Log) -> OnlineLoop:
     environment, evaluation = (make(config.environment) for _ in range(2))
-    return OnlineTask(environment, evaluation, config, seed, labelled=_labelled(config, seed, log, environment))
+    return OnlineLoop(environment, evaluation, config, seed, labelled=_labelled(config, seed, log, environment))
 
 
 def _labelled(config: OnlineConfig, seed: int, log: Log, environment: Environment) -> LabelledLog:

@@ -16,12 +16,13 @@ from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Spec
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.presets import LearnerConfig, create_learner
-from actionless.runs.engine import Advance, Task
+from actionless.runs.engine import Advance, Loop
 from actionless.training.balance import PenaltyWatch, warn_of_imitation
 from actionless.training.heldout import HEADLINE, HeldOut
+from actionless.training.old_runs import OFFLINE_NAMES
 from actionless.training.options import OfflineConfig
 from actionless.training.prepared import Batches, Courses, Draw, HostBatches, Preparation, ResidentBatches, Split
-from actionless.updates import Standing, emptied, means, standing, updated
+from actionless.updates import TrainState, means, reset_metrics, train_state, updated
 
 FIRST_ROW = 10
 """Updates before the first row of metrics: a run shows within seconds that it works."""
@@ -32,10 +33,11 @@ _SECONDS_PER_DISPATCH = 1.0
 _log = logging.getLogger("actionless")
 
 
-class OfflineTask(Task[Standing]):
+class OfflineTask(Loop[TrainState]):
     """Pre-training on one log."""
 
     headline = ("loss", *HEADLINE)
+    old_names = OFFLINE_NAMES
 
     def __init__(self, log: Log, config: OfflineConfig, seed: int):
         self.steps = config.steps
@@ -59,13 +61,13 @@ class OfflineTask(Task[Standing]):
         if len(split.held_out) == 0:
             _log.warning("nothing is held out%s: measured on training data", _why(log))
 
-    def begin(self) -> Standing:
+    def begin(self) -> TrainState:
         """A learner that has learnt nothing."""
         learner = eqx.filter_jit(create_learner)(self._spec, self.config.learner, self._initial_key)
         example = jax.tree.map(lambda array: array[: self._rows_per_update], self._held_out.data)
-        return standing(learner, example, self._update_key)
+        return train_state(learner, example, self._update_key)
 
-    def advance(self, state: Standing, step: int) -> Advance[Standing]:
+    def advance(self, state: TrainState, step: int) -> Advance[TrainState]:
         """About a second's worth of updates, up to the next row of metrics at most."""
         row = self._next_row(step)
         updates = min(self._pace.updates, row - step)
@@ -81,7 +83,7 @@ class OfflineTask(Task[Standing]):
             self._watch.look(row, metrics)
         if row == FIRST_ROW or row % self.config.loop.evaluate_every == 0 or row == self.steps:
             metrics |= self._held_out.measure(after.learner)
-        return Advance(emptied(after), row, metrics)
+        return Advance(reset_metrics(after), row, metrics)
 
     def _next_row(self, step: int) -> int:
         every = self.config.loop.log_every

@@ -21,14 +21,15 @@ from actionless.guidance.planning import PlanGuide
 from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment
-from actionless.online.labelled import LabelledLog
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.presets import create_agent
 from actionless.online.replay import Replay, sample_both
 from actionless.randomness import generator
-from actionless.runs.engine import Advance, DivergedError, Task
+from actionless.runs.engine import Advance, DivergedError, Loop
+from actionless.training import old_runs
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online_options import OnlineConfig
-from actionless.updates import Standing, emptied, means, standing, updated
+from actionless.updates import TrainState, means, reset_metrics, train_state, updated
 
 _SECONDS_PER_DISPATCH = 1.0
 
@@ -55,7 +56,7 @@ class Finished(NamedTuple):
 class OnlineState(NamedTuple):
     """All that the next step depends on. The replay is changed in place, as the guide's own memory is."""
 
-    standing: Standing
+    train_state: TrainState
     exploration: Any
     replay: Replay
     guide: Any
@@ -63,10 +64,11 @@ class OnlineState(NamedTuple):
     finished: Finished
 
 
-class OnlineTask(Task[OnlineState]):
-    """Training one agent in one task."""
+class OnlineLoop(Loop[OnlineState]):
+    """Training one agent in one environment."""
 
     score = "eval/return"
+    old_names = old_runs.ONLINE_NAMES
     headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss", "guide/missed")
 
     def __init__(
@@ -103,7 +105,7 @@ class OnlineTask(Task[OnlineState]):
         example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
         self._in_step_with = 0
         return OnlineState(
-            standing=standing(agent, example, self._update_key),
+            train_state=train_state(agent, example, self._update_key),
             exploration=agent.exploration(),
             replay=replay,
             guide=None if self._beside is None else self._beside.state,
@@ -131,12 +133,12 @@ class OnlineTask(Task[OnlineState]):
         if step < row:
             return Advance(self._with_guide(state), step, {})
         metrics = self._metrics(state, step)
-        state = state._replace(standing=emptied(state.standing), finished=Finished(0, 0.0, 0))
+        state = state._replace(train_state=reset_metrics(state.train_state), finished=Finished(0, 0.0, 0))
         return Advance(self._with_guide(state), step, metrics)
 
     def policy(self, state: OnlineState, provenance: Mapping[str, Any]) -> AgentPolicy:
         """What the agent has learnt so far."""
-        agent, config = state.standing.learner, self.config
+        agent, config = state.train_state.learner, self.config
         return AgentPolicy.of(agent, state.exploration, config.agent, config.learner, self._environment, provenance)
 
     def _next_row(self, step: int) -> int:
@@ -146,18 +148,18 @@ class OnlineTask(Task[OnlineState]):
 
     def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
         """Steps in the task, unless the log is still learnt from, then an update for each."""
-        behaviour = state.standing.learner.behaviour
+        behaviour = state.train_state.learner.behaviour
         for now in range(max(step, self.config.offline_steps), stop):
             state = self._step(state, behaviour, now)
         if stop <= self.config.warm_up:
             return state
         first = max(step, self.config.warm_up)
         batches = self._batches(state, stop, stop - first)
-        after = updated(state.standing, batches, first, stop - first, self._update_key, self.config.batch_size)
+        after = updated(state.train_state, batches, first, stop - first, self._update_key, self.config.batch_size)
         if self._guide is not None:
             behaviour, every = after.learner.behaviour, self._guide.config.idm.every
             self._guide.learn(stop, stop // every - first // every, lambda states: best_actions(behaviour, states))
-        return state._replace(standing=after)
+        return state._replace(train_state=after)
 
     def _step(self, state: OnlineState, behaviour: Behaviour, step: int) -> OnlineState:
         """One step in the task, by chance, by the guide or by the agent."""
@@ -213,7 +215,7 @@ class OnlineTask(Task[OnlineState]):
         return sample_both(self._labelled.replay, replay, rows, config.learner.n_step, config.learner.discount)
 
     def _metrics(self, state: OnlineState, step: int) -> dict[str, float]:
-        metrics = means(state.standing)
+        metrics = means(state.train_state)
         done = state.finished
         if done.episodes:
             metrics["episode/return"] = done.returns / done.episodes
@@ -221,7 +223,7 @@ class OnlineTask(Task[OnlineState]):
         if self._beside is not None:
             metrics |= self._beside.metrics()
         if step % self.config.evaluate_every == 0 or step in (self.config.offline_steps, self.steps):
-            metrics |= self._evaluate(state.standing.learner.behaviour)
+            metrics |= self._evaluate(state.train_state.learner.behaviour)
             if self.snapshots is not None:
                 self.policy(state, {"step": step}).save(self.snapshots / f"step-{step:012d}")
         return metrics

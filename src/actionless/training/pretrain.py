@@ -12,7 +12,7 @@ from actionless.data.read import read_with
 from actionless.discretise import Spacing
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
-from actionless.offline.origin import Origin
+from actionless.offline.log_origin import Origin
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import Method, ScaleName
@@ -21,6 +21,7 @@ from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.offline import OfflineTask
+from actionless.training.old_runs import upgraded_config
 from actionless.training.options import (
     LearnerOptions,
     LoopOptions,
@@ -115,9 +116,9 @@ def pretrain_with(
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def go_on(run: Run, log: Log | None = None) -> Policy:
+def resume_run(run: Run, log: Log | None = None) -> Policy:
     """Take a run to its end, on its log read again or on the one given; at its end, save its policy anew."""
-    config = OfflineConfig.from_json(run.manifest.config)
+    config = OfflineConfig.from_json(upgraded_config("pretrain", run.manifest.config))
     if log is None:
         log = read_again(run.path, run.manifest)
     else:

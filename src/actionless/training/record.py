@@ -18,17 +18,19 @@ from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
 from actionless.offline.presets import ScaleName
+from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.presets import AgentName
 from actionless.online.replay import Replay
-from actionless.online.translation import Translation
 from actionless.randomness import generator
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
+from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
 from actionless.training import evaluation
+from actionless.training.old_runs import upgraded_config
 from actionless.training.online import explore, random_action
 from actionless.training.online_options import (
     OnlineConfig,
@@ -38,8 +40,7 @@ from actionless.training.online_options import (
     resolve_training,
 )
 from actionless.training.options import at_least_one
-from actionless.training.seeds import has_several_seeds
-from actionless.training.train import SNAPSHOTS, go_on, replay_of, train_with
+from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train_with
 
 Level = Literal["random", "medium", "expert", "replay"]
 
@@ -145,7 +146,7 @@ def _trained(path: Path, config: OnlineConfig, options: TrainOptions) -> Trained
         _require_same(path, config, options.seed)
         if read_result(path) is None:
             with Run.open(path) as run:
-                go_on(run)
+                resume_run(run)
     rows = read_rows(path / "metrics.jsonl")
     evaluations = {int(row["step"]): row["eval/return"] for row in rows if "eval/return" in row}
     return Trained(path, config, evaluations)
@@ -156,7 +157,7 @@ def _require_same(path: Path, config: OnlineConfig, seed: int) -> None:
     manifest = read_manifest(path)
     if manifest.verb != "train" or has_several_seeds(manifest):
         raise ActionlessError(f"{path}: no run of one agent in a task; choose another --run")
-    stored = OnlineConfig.from_json(manifest.config)
+    stored = OnlineConfig.from_json(upgraded_config("train", manifest.config))
     if not stored.loop.snapshots:
         raise ActionlessError(f"{path}: was trained without --snapshots, which are needed here; choose another --run")
     for name in ("environment", "agent", "scale", "steps", "action_bins"):

@@ -7,17 +7,18 @@ from typing import Any
 
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
+from actionless.execution.job import has_whole_result, is_done
 from actionless.guidance.switch import Schedule
-from actionless.offline import policy_files
-from actionless.runs.directory import Run, read_manifest, read_result
-from actionless.training.seeds import has_several_seeds, resume_seeds
+from actionless.runs.directory import Run, read_manifest
+from actionless.runs.several_seeds import has_several_seeds, seed_paths
+from actionless.training.seeds import resume_seeds
 
 _HOMES = {
     "pretrain": "actionless.training.pretrain",
     "train": "actionless.training.train",
     "finetune": "actionless.training.finetune",
 }
-"""The module of each verb: `go_on(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
+"""The module of each verb: `resume_run(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 
 _log = logging.getLogger("actionless")
 
@@ -39,22 +40,21 @@ def resume(run: str | Path, log: Log | None = None, schedule: Schedule | None = 
     if has_several_seeds(manifest):
         if given:
             raise ActionlessError(f"{path}: each of its seeds reads what it needs by itself; resume it without")
-        paths = resume_seeds(path, _is_whole)
-        return [home.load_policy(seed_path) for seed_path in paths]
-    if _is_whole(path):
+        for seed_path in seed_paths(path, manifest):
+            _warn_of_damage(seed_path)
+        return [home.load_policy(seed_path) for seed_path in resume_seeds(path)]
+    if is_done(path):
         _log.warning("%s is finished already", path)
         return home.load_policy(path)
+    _warn_of_damage(path)
     with Run.open(path) as opened:
-        return home.go_on(opened, **given)
+        if not has_whole_result(path):
+            (path / "result.json").unlink(missing_ok=True)
+        return home.resume_run(opened, **given)
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a run is finished and what it saved is undamaged; looked at without JAX, whose device seeds may need."""
-    if read_result(path) is None:
-        return False
-    try:
-        policy_files.read(path)
-    except ActionlessError:
-        _log.warning("%s: its policy is missing or damaged; it is made again from the newest checkpoint", path)
-        return False
-    return True
+def _warn_of_damage(path: Path) -> None:
+    if is_done(path) or not (path / "result.json").exists():
+        return
+    part = "policy is missing or" if has_whole_result(path) else "result.json is"
+    _log.warning("%s: its %s damaged; it is made again from the newest checkpoint", path, part)

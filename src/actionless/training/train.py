@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from actionless.data.familiar import warn_if_unfamiliar
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.planning import PlanGuide
 from actionless.guidance.switch import Fixed, PaperSchedule, Schedule
 from actionless.offline import policy_files
-from actionless.offline.origin import log_of
+from actionless.offline.log_origin import log_of
 from actionless.offline.planner import KIND as PLAN
 from actionless.offline.planner import Planner
 from actionless.offline.presets import ScaleName
@@ -30,7 +30,8 @@ from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.training.evaluation import episode_seed
-from actionless.training.online import OnlineTask
+from actionless.training.old_runs import upgraded_config
+from actionless.training.online import OnlineLoop
 from actionless.training.online_options import (
     AgentOptions,
     AnyGuidance,
@@ -144,13 +145,13 @@ def train_with(
             _guide(config.guidance, config, task, options.seed, None, None)
         spec = task.spec
     numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.all_steps, OnlineTask.headline, _memory(config, spec, manifest.data))
+    several = SeveralSeeds(numbers, config.all_steps, OnlineLoop.headline, _memory(config, spec, manifest.data))
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
-def go_on(run: Run, log: Log | None = None, schedule: Schedule | None = None) -> AgentPolicy:
+def resume_run(run: Run, log: Log | None = None, schedule: Schedule | None = None) -> AgentPolicy:
     """Take a run to its end; at its end, save its agent anew."""
-    config = OnlineConfig.from_json(run.manifest.config)
+    config = OnlineConfig.from_json(upgraded_config("train", run.manifest.config))
     guidance = config.guidance
     if isinstance(guidance, GuidanceConfig) and guidance.schedule is None and schedule is None:
         raise ActionlessError(
@@ -172,7 +173,7 @@ def load_policy(run: str | Path) -> AgentPolicy:
 def replay_of(run: Path) -> Replay:
     """The transitions that a run's newest checkpoint holds."""
     manifest = read_manifest(run)
-    task = _task(OnlineConfig.from_json(manifest.config), manifest.seed, None, None)
+    task = _task(OnlineConfig.from_json(upgraded_config("train", manifest.config)), manifest.seed, None, None)
     saved = Checkpoints(run / "checkpoints").newest(like=task.begin())
     if saved is None:
         raise ActionlessError(f"{run}: its checkpoints are gone, and the transitions with them: train again")
@@ -226,7 +227,7 @@ def _description(guidance: AnyGuidance) -> dict[str, Any]:
     return read_state_policy(guidance.policy)[0]
 
 
-def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None) -> OnlineTask:
+def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log | None) -> OnlineLoop:
     environment, evaluation = (make(config.environment, bins=config.action_bins) for _ in range(2))
     _checked(environment, config, seed)
     guidance, guide = config.guidance, None
@@ -234,7 +235,7 @@ def _task(config: OnlineConfig, seed: int, schedule: Schedule | None, log: Log |
         guide = PlanGuide.create(Planner.load(guidance.policy), guidance.target_return)
     elif guidance is not None:
         guide = _guide(guidance, config, environment, seed, schedule, log)
-    return OnlineTask(environment, evaluation, config, seed, guide)
+    return OnlineLoop(environment, evaluation, config, seed, guide)
 
 
 def _checked(environment: Environment, config: OnlineConfig, seed: int) -> None:
@@ -291,7 +292,7 @@ def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
     return 2 * config.replay_size * row + 16 * transitions * spec.state_dim
 
 
-def work(run: Run, task: OnlineTask) -> AgentPolicy:
+def work(run: Run, task: OnlineLoop) -> AgentPolicy:
     """Take a run to its end from wherever it stands, and save its agent."""
     if task.config.loop.snapshots:
         task.snapshots = run.path / SNAPSHOTS

@@ -1,4 +1,4 @@
-"""Which column of a table is what: by flags, or by a TOML file beside the data."""
+"""The role of each column of a table, from options or from a TOML file beside the data."""
 
 import dataclasses
 import difflib
@@ -19,7 +19,7 @@ _KEYS = ("state_columns", *_NAMES, "action_columns", *_CHOICES, "sort")
 
 @dataclasses.dataclass(frozen=True)
 class TableColumns:
-    """The columns to read. `actions` is empty unless actions were asked for."""
+    """The columns to read. `actions` is empty unless actions were requested."""
 
     states: tuple[str, ...]
     reward: str
@@ -30,15 +30,15 @@ class TableColumns:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Every column that is read, and no other."""
+        """All columns that are read."""
         keys = (self.episode, self.time, self.terminal)
         return (*self.states, self.reward, *(key for key in keys if key is not None), *self.actions)
 
 
 def with_settings_file(files: Sequence[Path], options: ReadOptions) -> ReadOptions:
-    """Fill what the flags leave open from `log.toml` beside `log.parquet`, else from `actionless.toml` there.
+    """Take options that are not set from `log.toml` beside `log.parquet`, or else from `actionless.toml` there.
 
-    Several files share the `actionless.toml` of the first one's folder.
+    Several files share the `actionless.toml` in the folder of the first one.
     """
     own, shared = files[0].with_suffix(".toml"), files[0].with_name("actionless.toml")
     path = next((path for path in ([own] if len(files) == 1 else []) + [shared] if path.is_file()), None)
@@ -53,20 +53,22 @@ def _settings(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ActionlessError(f"{path}: not a TOML file that can be read ({first_line(error)})") from error
+        raise ActionlessError(f"{path}: cannot be read as TOML ({first_line(error)})") from error
     settings: dict[str, Any] = {}
     for written, value in content.items():
         key = written.replace("-", "_")
         if key not in _KEYS:
-            raise ActionlessError(f"{path}: unknown key '{written}'; the keys are {', '.join(_KEYS)}")
+            raise ActionlessError(f"{path}: unknown key '{written}'; valid keys are {', '.join(_KEYS)}")
         if key in settings:
-            raise ActionlessError(f"{path}: the key '{key}' is given twice, with a hyphen and an underscore")
+            raise ActionlessError(
+                f"{path}: the key '{key}' is given twice, with a hyphen and with an underscore; keep one"
+            )
         settings[key] = _checked(path, key, value)
     return settings
 
 
 def _checked(path: Path, key: str, value: Any) -> Any:
-    wanted = "a text"
+    wanted = "a string"
     if key == "sort":
         wanted = "true or false"
         if isinstance(value, bool):
@@ -76,32 +78,32 @@ def _checked(path: Path, key: str, value: Any) -> Any:
         if value in _CHOICES[key]:
             return value
     elif key in _NAME_LISTS:
-        wanted = "a list of texts, or one text with commas"
+        wanted = "a list of strings, or one string with commas"
         if isinstance(value, str) and all(name.strip() for name in value.split(",")):
             return tuple(name.strip() for name in value.split(","))
         if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
             return tuple(value)
     elif isinstance(value, str) and value:
         return value
-    raise ActionlessError(f"{path}: the key '{key}' must be {wanted}, not {value!r}; the keys are {', '.join(_KEYS)}")
+    raise ActionlessError(f"{path}: the key '{key}' must be {wanted}, not {value!r}; valid keys are {', '.join(_KEYS)}")
 
 
 def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> TableColumns:
-    """The columns that the options name, expanded and checked against those that the file has."""
+    """Expand the column names in the options, and check them against the columns of the file."""
     reward = options.reward_column
     if not options.state_columns or reward is None:
         raise ActionlessError(
-            f"{path}: say which columns are what, for example --state-columns 'a,b,c' --reward-column r "
-            f"--episode-column e --time-column t, or in {path.stem}.toml beside it; "
+            f"{path}: the roles of the columns are unknown: give them, for example --state-columns 'a,b,c' "
+            f"--reward-column r --episode-column e --time-column t, or put them into {path.stem}.toml beside it; "
             f"columns found: {_listed(found)}"
         )
     if options.with_actions and not options.action_columns:
         raise ActionlessError(
-            f"{path}: actions were asked for, but no column is named as one; add --action-columns 'a,b', "
+            f"{path}: actions were requested, but no action column is named; add --action-columns 'a,b', "
             "or learn without them (`actionless pretrain`)"
         )
     if options.sort and options.time_column is None:
-        raise ActionlessError(f"{path}: --sort needs to know the time; add --time-column")
+        raise ActionlessError(f"{path}: --sort needs a time column; add --time-column")
     keys = {
         role: column
         for role, column in (
@@ -114,7 +116,7 @@ def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> Ta
     }
     for role, column in keys.items():
         _require(path, found, column, f"the {role}")
-    # The actions are looked up even if they are not read: a slip there would let a glob take them as states.
+    # Actions are looked up even if they are not read: with a typo there, a glob could take them as states.
     actions = _expanded(path, found, options.action_columns, "action", taken=keys.values())
     states = _expanded(path, found, options.state_columns, "state", taken=(*keys.values(), *actions))
     _require_one_role(path, [("state", states), ("action", actions), *((role, [name]) for role, name in keys.items())])
@@ -129,7 +131,7 @@ def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> Ta
 
 
 def require_columns(path: Path, found: Sequence[str], names: Sequence[str]) -> None:
-    """A further file of the same table must have the columns that the first one has."""
+    """Refuse a file that lacks one of these columns."""
     for name in names:
         _require(path, found, name, "a column to read")
 
@@ -137,11 +139,11 @@ def require_columns(path: Path, found: Sequence[str], names: Sequence[str]) -> N
 def _expanded(
     path: Path, found: Sequence[str], patterns: Sequence[str], role: str, taken: Iterable[str]
 ) -> tuple[str, ...]:
-    """Columns in the order of the patterns; a glob takes what nothing else has taken."""
+    """Columns in the order of the patterns; a glob skips columns that already have a role."""
     taken = set(taken)
     chosen: list[str] = []
     for pattern in patterns:
-        # A name such as `joint[0]` is itself before it is a glob.
+        # A column named `joint[0]` is matched by its exact name, not as a glob.
         if pattern in found or not any(sign in pattern for sign in "*?["):
             _require(path, found, pattern, f"{role} column")
             if pattern in chosen and patterns.count(pattern) > 1:
@@ -169,7 +171,7 @@ def _hint(found: Sequence[str], column: str) -> str:
     meant = " or ".join(f"'{name}'" for name in spaced or close)
     if spaced:
         return (
-            f"did you mean {meant}? Its spaces count, and --state-columns and --action-columns drop them: "
+            f"did you mean {meant}? Spaces are part of the name, but --state-columns and --action-columns drop them: "
             "list such names in a TOML file beside the data"
         )
     return f"did you mean {meant}?" if close else f"columns found: {_listed(found)}"
@@ -181,7 +183,7 @@ def _require_one_role(path: Path, roles: Sequence[tuple[str, Sequence[str]]]) ->
         for name in names:
             if name in first:
                 raise ActionlessError(
-                    f"{path}: the column '{name}' is given as {first[name]} and as {role}; a column has one role"
+                    f"{path}: the column '{name}' is given as {first[name]} and as {role}; give it one role only"
                 )
             first[name] = role
 

@@ -1,4 +1,4 @@
-"""The episode, time and terminal of every row of a table: the first of the two passes over the files."""
+"""Read episode, time and terminal flag of every row of a table: the first of two passes over the files."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.table.columns import TableColumns
+from actionless.data.table.csv_text import NotWholeError
 from actionless.data.table.files import DataType, TableFile
-from actionless.data.table.text import NotWholeError
 from actionless.errors import ActionlessError
 
 _UNITS = ("ms", "us", "ns")
-# Whole numbers that may be too large for the 64 signed bits in which times are compared.
+# Integer types that may not fit into the signed 64 bits in which times are compared.
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where each row stands: rows are counted through all files, but people look in one."""
+    """Converts row numbers, which count through all files, to locations in a single file."""
 
     files: Sequence[TableFile]
     starts: Int[np.ndarray, "files_and_one"]
@@ -29,12 +29,12 @@ class Places:
         return self.files[self._index(row)]
 
     def within(self, row: int) -> str:
-        """A row's place in its file."""
+        """The location of a row in its file."""
         index = self._index(row)
         return self.files[index].place(row - int(self.starts[index]))
 
     def error(self, row: int, what: str) -> ActionlessError:
-        """An error that begins with a row's place."""
+        """An error whose message starts with the location of a row."""
         return ActionlessError(f"{self.file(row).path}: {self.within(row)} {what}")
 
     def _index(self, row: int) -> int:
@@ -43,7 +43,7 @@ class Places:
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """What orders the rows, in file order; episodes are numbered as they first appear."""
+    """The columns that determine the order of rows. Episodes are numbered by first appearance."""
 
     places: Places
     episodes: Int[np.ndarray, "rows"]
@@ -53,7 +53,7 @@ class Keys:
 
 
 def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
-    """Stream the key columns alone; where there is none, the reward is read to count the rows."""
+    """Stream only the key columns; if there are none, read the reward to count the rows."""
     time_types = [] if columns.time is None else _time_types(files, columns.time)
     if columns.episode is not None:
         types = [_episode_type(file, columns.episode) for file in files]
@@ -62,7 +62,7 @@ def read_keys(files: Sequence[TableFile], columns: TableColumns) -> Keys:
     try:
         return _stream_keys(files, columns, time_types)
     except NotWholeError:
-        # Only times are read as whole numbers, and those of a CSV may turn into fractions far below its first rows.
+        # Only times are read as whole numbers. A CSV may have fractions far below its first rows.
         return _stream_keys(files, columns, [pl.Float64() for _ in files])
 
 
@@ -135,8 +135,8 @@ def _signed(file: TableFile, row: int, times: pl.Series) -> pl.Series:
     if signed.has_nulls():
         first = signed.is_null().arg_max() or 0
         raise ActionlessError(
-            f"{file.path}: {file.place(row + first)}, column '{times.name}' is {times[first]}, but a time is at most "
-            f"{2**63 - 1}; count it from a later start or in a larger unit"
+            f"{file.path}: {file.place(row + first)}, column '{times.name}' is {times[first]}, but a time may be at "
+            f"most {2**63 - 1}; count from a later start or in a larger unit"
         )
     return signed
 
@@ -144,8 +144,8 @@ def _signed(file: TableFile, row: int, times: pl.Series) -> pl.Series:
 def _episode_type(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if dtype.is_nested() or dtype == pl.Object:
-        raise ActionlessError(f"{file.path}: the episode column '{column}' is {dtype}; a number or a text is needed")
-    # In a CSV, "007" and "a7" may name episodes of one column, so nothing is parsed.
+        raise ActionlessError(f"{file.path}: the episode column '{column}' is {dtype}; it must be a number or a string")
+    # In a CSV, "007" and "a7" may name episodes in the same column, so cells stay strings.
     return pl.String() if file.kind == "csv" or dtype in (pl.Categorical, pl.Enum) else dtype
 
 
@@ -153,13 +153,13 @@ def _terminal_type(file: TableFile, column: str) -> DataType:
     dtype = file.schema[column]
     if file.kind != "csv" and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
         raise ActionlessError(
-            f"{file.path}: the terminal column '{column}' is {dtype}; true or false, or 1 or 0, is needed"
+            f"{file.path}: the terminal column '{column}' is {dtype}; it must be true or false, or 1 or 0"
         )
     return pl.Float64()
 
 
 def _time_types(files: Sequence[TableFile], column: str) -> list[DataType]:
-    """How to read each file's time so that times of different files compare."""
+    """The types to read times as, so that times of different files can be compared."""
     found = [_require_time(file, column) for file in files]
     _require_one_type(
         files, column, "time", ["number" if dtype.is_numeric() else str(dtype.base_type()) for dtype in found]

@@ -1,4 +1,4 @@
-"""From the keys of a table's rows to the rows of each episode in order of time."""
+"""Order the rows of a table by episode and time, and split episodes at gaps in time."""
 
 import dataclasses
 import datetime
@@ -9,7 +9,7 @@ import polars as pl
 from jaxtyping import Bool, Int, Shaped
 
 from actionless.data.options import ReadOptions
-from actionless.data.rows import RowPairs
+from actionless.data.row_pairs import RowPairs
 from actionless.data.table.columns import TableColumns
 from actionless.data.table.files import DataType
 from actionless.data.table.keys import Keys, Places
@@ -17,7 +17,7 @@ from actionless.errors import ActionlessError
 
 _REGULAR_SHARE, _STEP_TOLERANCE, _GAP_STEPS = 0.9, 0.01, 1.5
 
-# The row at each position: a full slice where the files are in order already, which spares a copy of everything.
+# The row at each position. A full slice if the files are already in order, which avoids a copy.
 Order = slice | Int[np.ndarray, "rows"]
 
 
@@ -25,7 +25,7 @@ Order = slice | Int[np.ndarray, "rows"]
 class RowOrder:
     """The rows of all files, episode after episode.
 
-    `last` and `terminal` are flags in that order; `episodes` counts them before gaps split any.
+    `last` and `terminal` are flags in this order; `episodes` is their number before any is split at gaps.
     """
 
     order: Order
@@ -36,7 +36,7 @@ class RowOrder:
     warnings: tuple[str, ...]
 
     def in_files(self, ordered: RowPairs) -> RowPairs:
-        """Pairs of rows in this order, as pairs of rows in the order of the files."""
+        """Convert pairs of rows in this order to pairs of rows in the order of the files."""
         if isinstance(self.order, slice):
             return ordered
         leaves, arrives = np.empty_like(ordered.leaves), np.empty_like(ordered.arrives)
@@ -46,23 +46,23 @@ class RowOrder:
 
 @dataclasses.dataclass(frozen=True)
 class _Finder:
-    """Finds the row to name where the trouble is at certain positions of the order."""
+    """Finds the row to name in an error about certain positions of the order."""
 
     places: Places
     order: Order
 
     def first(self, positions: Int[np.ndarray, "some"]) -> int:
-        """The row among them that comes first in the files."""
+        """The row at one of these positions that comes first in the files."""
         return int(positions.min() if isinstance(self.order, slice) else self.order[positions].min())
 
     def error(self, positions: Int[np.ndarray, "some"], what: str, rest: str) -> ActionlessError:
-        """An error about the first of them that says how many there are."""
+        """An error that names the first row and says how many there are."""
         others = f", the first of {len(positions):,} such rows" if len(positions) > 1 else ""
         return self.places.error(self.first(positions), f"{what}{others}; {rest}")
 
 
 def order_rows(keys: Keys, columns: TableColumns, options: ReadOptions) -> RowOrder:
-    """Put the rows of each episode together, in file order or sorted by time, and split them at gaps."""
+    """Group rows by episode, in file order or sorted by time, and split episodes at gaps."""
     order = _episode_order(keys.episodes)
     if keys.times is not None and options.sort:
         order = _time_order(keys.episodes, keys.times, order)
@@ -73,12 +73,12 @@ def order_rows(keys: Keys, columns: TableColumns, options: ReadOptions) -> RowOr
     warnings = []
     if columns.episode is None:
         what = "the file is" if count == 1 else "each file is"
-        warnings.append(f"no episode column is named: {what} taken as one episode; name one with --episode-column")
+        warnings.append(f"no episode column given: {what} treated as one episode; name one with --episode-column")
     if keys.times is None and (carried := _episodes_of_several_files(keys)):
-        what = "episode goes" if carried == 1 else "episodes go"
+        what = "episode continues" if carried == 1 else "episodes continue"
         warnings.append(
-            f"{carried:,} {what} on from one file into another and no time column is named: the order of the files "
-            "was taken as the order of time; name one with --time-column"
+            f"{carried:,} {what} from one file to another and no time column is given: the order of the files "
+            "was used as the order of time; name one with --time-column"
         )
     if keys.times is not None:
         times = keys.times[order]
@@ -112,7 +112,7 @@ def _require_increasing(
 ) -> None:
     wrong = np.flatnonzero((times[1:] <= times[:-1]) & ~last[:-1]) + 1
     back = wrong[times[wrong] < times[wrong - 1]]
-    hint = "" if columns.episode else ", or name the column that tells episodes apart with --episode-column"
+    hint = "" if columns.episode else ", or name the column that identifies episodes with --episode-column"
     if len(back):
         raise finder.error(
             back,
@@ -135,12 +135,12 @@ def _split_at_gaps(
     time_type: DataType | None,
     last: Bool[np.ndarray, "rows"],
 ) -> list[str]:
-    """Mark the row before each gap as the last of its episode, unless gaps are kept; say what was found."""
+    """Mark the row before each gap as the last of its episode, unless gaps are kept; return warnings."""
     steps = np.diff(times)
     within = steps[~last[:-1]]
     if not len(within):
         return []
-    # Where nine of ten steps are alike, the median is one of them.
+    # If nine of ten steps are equal, the median is one of them.
     middle = (len(within) - 1) // 2
     within.partition(middle)
     usual = float(within[middle])
@@ -148,7 +148,7 @@ def _split_at_gaps(
     if regular < _REGULAR_SHARE:
         return [
             f"time column '{columns.time}': the steps are irregular, only {regular:.0%} of them within 1% of the "
-            f"median {_spoken(usual, time_type)}; every row is taken as one step, so resample if that is wrong"
+            f"median {_spoken(usual, time_type)}; every row is treated as one step; resample if that is wrong"
         ]
     before = np.flatnonzero((steps > _GAP_STEPS * usual) & ~last[:-1])
     if not len(before):
@@ -156,9 +156,9 @@ def _split_at_gaps(
     if options.gaps != "keep":
         last[before] = True
     outcome = (
-        "each is taken as one step"
+        "each is treated as one step"
         if options.gaps == "keep"
-        else "a new episode begins after each; --gaps keep takes each as one step instead"
+        else "a new episode starts after each; with --gaps keep, each is treated as one step"
     )
     row = finder.first(before + 1)
     return [
@@ -184,13 +184,13 @@ def _spoken(step: float, dtype: DataType | None) -> str:
 def _require_terminal_at_end(
     finder: _Finder, columns: TableColumns, last: Bool[np.ndarray, "rows"], terminal: Bool[np.ndarray, "rows"]
 ) -> None:
-    """The flag stands with the last state or with the step that leads to it."""
+    """A terminal flag may be in the last row of an episode or in the row before it, nowhere else."""
     near_end = last | np.append(last[1:], True)
     early = np.flatnonzero(terminal & ~near_end)
     if len(early):
-        hint = "" if columns.episode else ", or name the column that tells episodes apart with --episode-column"
+        hint = "" if columns.episode else ", or name the column that identifies episodes with --episode-column"
         raise finder.error(
             early,
-            f"is terminal (column '{columns.terminal}'), but its episode goes on for two rows or more",
-            f"begin a new episode after each terminal row{hint}",
+            f"is terminal (column '{columns.terminal}'), but its episode continues for two rows or more",
+            f"start a new episode after each terminal row{hint}",
         )

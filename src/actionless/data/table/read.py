@@ -1,7 +1,7 @@
 """Tables with one state per row: Parquet, CSV and Arrow IPC files, read through Polars.
 
-Two passes, whatever the size. The first reads the key columns alone and settles the order of the rows and
-which of them make transitions; the second streams states and rewards to their places in the log's arrays.
+There are always two passes. The first reads only the key columns; it determines the order of the rows and which
+rows form transitions. The second streams states and rewards into the log's arrays.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from actionless.data.checks import FiniteCheck, action_like, require_transitions
 from actionless.data.log import Log, Source
 from actionless.data.options import ReadOptions
-from actionless.data.rows import RowPairs, place
+from actionless.data.row_pairs import RowPairs, place
 from actionless.data.store import LogArrays, Store
 from actionless.data.table.columns import TableColumns, choose_columns, require_columns
 from actionless.data.table.files import DataType, TableFile
@@ -28,7 +28,7 @@ _MISALIGNED_SHARE = 0.9
 
 
 def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], options: ReadOptions, store: Store) -> Log:
-    """Read files of one kind as one log; what a TOML beside them says is in the options already."""
+    """Read files of one kind as one log. `options` already includes the TOML file beside them."""
     tables = [TableFile(file, kind) for file in files]
     for table in tables:
         table.require_complete()
@@ -45,7 +45,7 @@ def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], opti
     require_transitions(str(files[0]), pairs.transitions)
     if pairs.single_rows:
         what = "episode has" if pairs.single_rows == 1 else "episodes have"
-        warnings.append(f"{pairs.single_rows:,} {what} a single row and no transition; left out")
+        warnings.append(f"{pairs.single_rows:,} {what} only one row, so no transition; left out")
     action_dim = len(columns.actions) or None
     arrays = store.allocate(pairs.transitions, len(columns.states), action_dim, state_type, reward_type)
     pairs.flag_ends(arrays, rows.last, rows.terminal)
@@ -59,7 +59,7 @@ def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], opti
 def read_columns(
     path: Path, kind: Literal["parquet", "csv", "arrow"], names: Sequence[str]
 ) -> Float[np.ndarray, "rows columns"]:
-    """These columns of one table, every row as it stands: no log, so without episodes and rewards."""
+    """Read columns of one table as plain rows, without episodes and rewards."""
     table = TableFile(path, kind)
     table.require_complete()
     require_columns(path, list(table.schema), names)
@@ -76,29 +76,29 @@ def read_columns(
 def _with_rows(tables: list[TableFile]) -> tuple[list[TableFile], list[str]]:
     filled = [table for table in tables if table.has_rows()]
     if not filled:
-        raise ActionlessError(f"{tables[0].path}: no rows: there are column names and nothing below them")
+        raise ActionlessError(f"{tables[0].path}: no rows below the column names")
     return filled, [f"{table.path} has no rows and is left out" for table in tables if table not in filled]
 
 
 def _action_warnings(states: Sequence[str]) -> list[str]:
     return [
-        f"the state column '{name}' has a name that actions usually have; if it is one, leave it out of "
-        "--state-columns, since a state policy must not see actions"
+        f"the state column '{name}' has a name that is typical of actions; if it is an action, remove it from "
+        "--state-columns, because a state policy must not see actions"
         for name in action_like(states)
     ]
 
 
 def _float_type(tables: Sequence[TableFile], names: Sequence[str]) -> np.dtype:
-    """float32 where every column fits it without loss, else float64; a column that is no number is refused."""
+    """float32 if it holds every column without loss, else float64; columns that are not numeric are refused."""
     exact = {pl.Float32: True, pl.Float16: True, pl.Boolean: True}
     types = set()
     for table in tables:
         for name in names:
             dtype = table.schema[name]
-            # The cells of a CSV are parsed as numbers; one that is none is then named with its line.
+            # CSV cells are parsed later; the error for a cell that is not a number then names its line.
             if table.kind != "csv" and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
                 raise ActionlessError(
-                    f"{table.path}: the column '{name}' is {dtype}, which is no number; convert it or leave it out"
+                    f"{table.path}: the column '{name}' is {dtype}, which is not numeric; convert it or leave it out"
                 )
             types.add(np.float32 if table.kind != "csv" and exact.get(dtype.base_type()) else np.float64)
     return np.dtype(np.float32 if types == {np.float32} else np.float64)
@@ -110,7 +110,7 @@ def _path_of(files: Sequence[Path]) -> str:
 
 @dataclasses.dataclass
 class _Filler:
-    """Streams rows to where they stand in the log, and checks them on the way."""
+    """Streams rows into the log's arrays and checks them."""
 
     columns: TableColumns
     pairs: RowPairs
@@ -161,7 +161,7 @@ class _Filler:
             place(arrays.actions, pairs.leaves[rows], actions)
 
     def finish(self, episodes: int) -> None:
-        """Raise if anything was wrong with what was placed."""
+        """Raise if any check failed."""
         if self.row < len(self.pairs.leaves):
             self._raise_changed()
         self._require_aligned_rewards(episodes)
@@ -171,7 +171,7 @@ class _Filler:
             check.finish()
 
     def _require_aligned_rewards(self, episodes: int) -> None:
-        """The end of each episode where the reward is missing tells which step rewards belong to."""
+        """Refuse rewards that seem to belong to the other step: the first or last row of most episodes has none."""
         needed, unread = self.first_missing, self.last_missing
         end, step, flag = "first", "arriving at", "arriving"
         if self.arriving:
@@ -180,7 +180,7 @@ class _Filler:
         if needed >= _MISALIGNED_SHARE * episodes and unread <= (1 - _MISALIGNED_SHARE) * episodes:
             raise ActionlessError(
                 f"{self.places.files[0].path}: the reward column '{self.columns.reward}' is empty in the {end} row of "
-                f"{needed:,} of {episodes:,} episodes, so a row's reward is for the step {step} its state; "
+                f"{needed:,} of {episodes:,} episodes, so a row's reward seems to be for the step {step} its state; "
                 f"read with --reward-at {flag}"
             )
 
@@ -192,7 +192,7 @@ class _Filler:
 
 
 def _matrix(block: pl.DataFrame, names: Sequence[str], dtype: np.dtype) -> Float[np.ndarray, "rows columns"]:
-    """Columns side by side, missing values as NaN; Polars' own conversion is slower and keeps the memory."""
+    """Columns as a matrix, missing values as NaN. Polars' own conversion is slower and does not free its memory."""
     matrix = np.empty((block.height, len(names)), dtype)
     for index, name in enumerate(names):
         matrix[:, index] = block[name].to_numpy()

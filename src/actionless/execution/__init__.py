@@ -1,0 +1,1 @@
+"""Jobs and what runs them: in this process, or in several local processes."""

@@ -1,0 +1,71 @@
+import json
+
+import numpy as np
+import pytest
+
+from actionless.online.action_translation import (
+    Choice,
+    Choices,
+    Levels,
+    Limits,
+    normalised_actions,
+    translation_from_json,
+    translation_to_json,
+)
+
+# The translation, three normalised actions, and the environment's actions, computed by hand.
+CASES = {
+    "limits": (
+        Limits(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32)),
+        np.array([[-1.0, -1.0], [0.5, 0.0], [1.0, 1.0]], np.float32),
+        np.array([[-2.0, 0.0], [1.0, 0.5], [2.0, 1.0]], np.float32),
+    ),
+    "levels": (
+        Levels(np.array([[-2.0, 0.0, 2.0], [0.0, 0.5, 1.0]])),
+        np.array([[0, 2], [1, 1], [2, 0]], np.int32),
+        np.array([[-2.0, 1.0], [0.0, 0.5], [2.0, 0.0]]),
+    ),
+    "choices": (Choices(np.array([0, 10])), np.array([[2, 1], [0, 0], [1, 2]]), np.array([[2, 11], [0, 10], [1, 12]])),
+    "choice": (Choice(-1), np.array([[3], [0], [1]], np.int32), np.array([2, -1, 0])),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_one_action_or_a_batch_before_and_after_being_stored(kind):
+    translation, actions, expected = CASES[kind]
+    stored = json.loads(json.dumps(translation_to_json(translation)))
+    assert stored["kind"] == kind
+    for either in (translation, translation_from_json(stored)):
+        together = either(actions)
+        np.testing.assert_array_equal(together, expected)
+        assert together.dtype == expected.dtype
+        for action, alone in zip(actions, expected, strict=True):
+            np.testing.assert_array_equal(either(action), alone)
+
+
+def test_limits_are_stored_to_the_last_bit():
+    low = np.float32([0.1, -1 / 3])
+    stored = translation_from_json(json.loads(json.dumps(translation_to_json(Limits(low, -low)))))
+    assert isinstance(stored, Limits)
+    assert stored.low.tobytes() == low.tobytes()
+
+
+class TestBack:
+    def test_are_scaled_from_the_limits(self):
+        actions = np.array([[-2.0, 1.0], [0.0, 0.5], [1.0, 0.25]])
+        np.testing.assert_allclose(normalised_actions(CASES["limits"][0], actions), [[-1, 1], [0, 0], [0.5, -0.5]])
+
+    def test_beyond_the_limits_are_clipped_as_the_environment_does(self):
+        np.testing.assert_array_equal(normalised_actions(CASES["limits"][0], np.array([[-3.0, 9.0]])), [[-1, 1]])
+
+    def test_in_a_dimension_without_room(self):
+        still = Limits(np.array([1.0]), np.array([1.0]))
+        np.testing.assert_array_equal(normalised_actions(still, np.array([[1.0]])), [[0]])
+
+    def test_that_choose_are_counted_from_zero(self):
+        choices = np.array([[1.0, 4.0]])
+        assert normalised_actions(Choices(np.array([1, 3])), choices).tolist() == [[0, 1]]
+        assert normalised_actions(Choice(1), np.array([[3.0]])).tolist() == [[2]]
+
+    def test_of_factorised_logs_are_indices_already(self):
+        assert normalised_actions(Levels(np.zeros((2, 3))), np.array([[0.0, 2.0]])).tolist() == [[0, 2]]

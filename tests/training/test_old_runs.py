@@ -1,0 +1,66 @@
+"""Run directories of version 0.1.0 resume and load; tests/fixtures/old_runs/make.py made them."""
+
+import hashlib
+import json
+import platform
+import shutil
+from pathlib import Path
+
+import numpy as np
+import point_task  # noqa: F401 (the environment of these runs)
+import pytest
+
+import actionless
+from actionless.runs.directory import installed_versions
+from actionless.runs.sinks import read_rows
+
+OLD = Path(__file__).parent.parent / "fixtures" / "old_runs"
+EXPECTED = json.loads((OLD / "expected.json").read_text())
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A copy whose paths are those of this machine."""
+    shutil.copytree(OLD, tmp_path / "old")
+    for file in (tmp_path / "old").rglob("*.json"):
+        file.write_text(file.read_text().replace("@HERE@", str(tmp_path / "old")))
+    return tmp_path / "old"
+
+
+@pytest.mark.parametrize("name", ["pretrain", "train", "plans", "finetune"])
+def test_a_run_that_was_stopped_ends_as_if_it_never_had_been(old, name):
+    actionless.resume(old / name)
+    rows, expected = list(read_rows(old / name / "metrics.jsonl")), EXPECTED[name]["metrics"]
+    assert [row.keys() for row in rows] == [row.keys() for row in expected]
+    if is_made_on_such_a_machine():
+        assert rows == expected
+        assert weights_of(old / name) == EXPECTED[name]["weights"]
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row == pytest.approx(wanted, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("finished-pretrain", "StatePolicy"), ("finished-plans", "Planner")])
+def test_what_a_finished_run_learnt_is_loaded(old, name, kind, caplog):
+    policy = getattr(actionless, kind).load(old / name)
+    again = actionless.resume(old / name)
+    assert "is finished already" in caplog.text
+    assert type(again) is type(policy)
+    assert weights_of(old / name) == EXPECTED[name]["weights"]
+    states = np.zeros((1, 2))
+    said = policy.plan(states) if kind == "Planner" else policy.propose(states)
+    assert np.isfinite(said).all()
+
+
+def is_made_on_such_a_machine() -> bool:
+    """Other processors and versions round differently."""
+    versions = {name: version for name, version in EXPECTED["versions"].items() if name != "actionless"}
+    return versions.items() <= installed_versions().items() and EXPECTED["processor"] == processor()
+
+
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
+
+
+def weights_of(run: Path) -> str:
+    return hashlib.sha256((run / "policy" / "policy.safetensors").read_bytes()).hexdigest()
