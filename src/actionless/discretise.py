@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Real
 
-from actionless.data.log import blocks
+from actionless.data.log import blocks, column_range
 from actionless.errors import ActionlessError
 
 Array = TypeVar("Array", np.ndarray, jax.Array)
@@ -207,10 +207,10 @@ def _edges(
     if spacing == "epsilon":
         return np.tile([0.0] if bins == 2 else [-epsilon, epsilon], (dim, 1))
     if spacing == "even":
-        low, high = np.full(dim, np.inf), np.full(dim, -np.inf)
-        for block in blocks(rows, 8 * dim):
-            d = _difference(np.asarray(states[block]), np.asarray(next_states[block]), scale)
-            low, high = np.minimum(low, d.min(axis=0)), np.maximum(high, d.max(axis=0))
+        low, high = column_range(
+            _difference(np.asarray(states[block]), np.asarray(next_states[block]), scale)
+            for block in blocks(rows, 8 * dim)
+        )
         return np.linspace(low, high, bins + 1, axis=1)[:, 1:-1]
     sample = slice(None, None, max(1, math.ceil(rows / QUANTILE_ROWS)))
     d = _difference(np.asarray(states[sample]), np.asarray(next_states[sample]), scale)

@@ -1,22 +1,22 @@
-"""Adam as an immutable module, and the slow copy that a target network is."""
+"""Optax's Adam as an immutable module, and the Polyak average that a target network is."""
 
-import math
+import dataclasses
 from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int
 
-Parameters = TypeVar("Parameters")
-
-FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+Parameters = TypeVar("Parameters", bound=Any)
 
 
 class Adam(eqx.Module):
     """Adam's moments for one set of parameters, with its usual decays.
 
-    Our own because it stays exact under strict type promotion, and one pass over memory serves it all.
+    The moments are fields of their own, not one of Optax's states: their names are those of the arrays in a
+    checkpoint, and no version of Optax may change them.
     """
 
     first: Any
@@ -24,51 +24,54 @@ class Adam(eqx.Module):
     count: Int[Array, ""]
     learning_rate: float = eqx.field(static=True)
     warm_up: int = eqx.field(static=True, default=0)
-    """Steps over which the learning rate rises from nothing, evenly."""
+    """Steps over which the learning rate rises linearly from 0."""
     weight_decay: float = eqx.field(static=True, default=0.0)
     """Share of each parameter that a step takes away, times the learning rate (AdamW)."""
+    max_grad_norm: float | None = eqx.field(static=True, default=None)
+    """Gradients whose global norm is larger are scaled down to it."""
 
     @classmethod
-    def create(cls, parameters: Any, learning_rate: float, *, warm_up: int = 0, weight_decay: float = 0.0) -> "Adam":
-        """Moments at zero."""
+    def create(
+        cls,
+        parameters: Any,
+        learning_rate: float,
+        *,
+        warm_up: int = 0,
+        weight_decay: float = 0.0,
+        max_grad_norm: float | None = None,
+    ) -> "Adam":
+        """Moments at zero, for parameters of this shape."""
         first, second = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
-        return cls(first, second, jnp.zeros((), jnp.int32), learning_rate, warm_up, weight_decay)
+        return cls(first, second, jnp.zeros((), jnp.int32), learning_rate, warm_up, weight_decay, max_grad_norm)
 
     def step(self, parameters: Parameters, gradient: Parameters) -> tuple[Parameters, "Adam"]:
         """The parameters after one step, and the optimiser that takes the next."""
-        count = self.count + 1
-        first = jax.tree.map(lambda m, g: m + (1 - FIRST_DECAY) * (g - m), self.first, gradient)
-        second = jax.tree.map(lambda v, g: v + (1 - SECOND_DECAY) * (g * g - v), self.second, gradient)
-        learning_rate = self._learning_rate(count)
-        rate = learning_rate / _share_seen(FIRST_DECAY, count)
-        root = jax.lax.rsqrt(_share_seen(SECOND_DECAY, count))
+        updates: Any = gradient
+        if self.max_grad_norm is not None:
+            updates = _applied(optax.clip_by_global_norm(self.max_grad_norm), updates)
+        moments: Any = optax.ScaleByAdamState(self.count, self.first, self.second)
+        # Optax computes 0.9**count with an integer count, which strict promotion forbids.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, moments = optax.scale_by_adam().update(updates, moments)
         if self.weight_decay:
-            parameters = jax.tree.map(lambda p: p - learning_rate * self.weight_decay * p, parameters)
-        moved = jax.tree.map(lambda p, m, v: p - rate * m / (root * jnp.sqrt(v) + EPSILON), parameters, first, second)
-        return moved, Adam(first, second, count, self.learning_rate, self.warm_up, self.weight_decay)
+            updates = _applied(optax.add_decayed_weights(self.weight_decay), updates, parameters)
+        updates = _applied(optax.scale_by_learning_rate(self._learning_rate(moments.count)), updates)
+        moved: Any = optax.apply_updates(parameters, updates)
+        return moved, dataclasses.replace(self, first=moments.mu, second=moments.nu, count=moments.count)
 
     def _learning_rate(self, count: Int[Array, ""]) -> Float[Array, ""] | float:
         if not self.warm_up:
             return self.learning_rate
-        return self.learning_rate * jnp.minimum(count.astype(jnp.float32) / self.warm_up, 1.0)
+        rising: Any = optax.linear_schedule(0.0, self.learning_rate, self.warm_up)
+        return rising(count)
 
 
-def follow(slow: Parameters, fast: Parameters, rate: float) -> Parameters:
+def polyak(slow: Parameters, fast: Parameters, rate: float) -> Parameters:
     """`slow` moved towards `fast` by the share `rate` of the distance."""
-    return jax.tree.map(lambda s, f: s + rate * (f - s), slow, fast)
+    average: Any = optax.incremental_update(fast, slow, rate)
+    return average
 
 
-def clipped(gradient: Parameters, most: float) -> Parameters:
-    """The gradient, shortened to the length `most` where it is longer."""
-    factor = jnp.minimum(1.0, most / jnp.maximum(norm(gradient), jnp.finfo(jnp.float32).tiny))
-    return jax.tree.map(lambda g: g * factor, gradient)
-
-
-def norm(tree: Any) -> Float[Array, ""]:
-    """The Euclidean norm of all leaves together."""
-    return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)))
-
-
-def _share_seen(decay: float, count: Int[Array, ""]) -> Float[Array, ""]:
-    """1 - decay^count, without the cancellation that costs float32 its digits at the first steps."""
-    return -jnp.expm1(count.astype(jnp.float32) * math.log(decay))
+def _applied(transformation: optax.GradientTransformation, updates: Any, parameters: Any = None) -> Any:
+    """For transformations without a state."""
+    return transformation.update(updates, optax.EmptyState(), parameters)[0]

@@ -15,7 +15,6 @@ from actionless.offline.oso_decqn import (
     OsoDecqn,
     OsoDecqnConfig,
     conservative_penalty,
-    huber,
     logits,
     q_values,
     sample,
@@ -73,10 +72,6 @@ def test_extreme_logits_are_sampled_within_bounds():
 def test_q_is_the_mean_utility_of_the_chosen_bins():
     u = jnp.arange(2 * 1 * 3 * 2, dtype=jnp.float32).reshape(2, 1, 3, 2)
     np.testing.assert_allclose(q_values(u, jnp.array([[2, 0]])), [[(4 + 1) / 2], [(10 + 7) / 2]])
-
-
-def test_huber_by_hand():
-    np.testing.assert_allclose(huber(jnp.array([-3.0, -1.0, 0.5, 2.0])), [2.5, 0.5, 0.125, 1.5])
 
 
 class PlainNumpy:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from actionless.data.log import Log, blocks
+from actionless.data.log import Log, blocks, column_range
 from actionless.discretise import Discretiser, Normaliser
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -142,21 +142,20 @@ def suggest_epsilon(
 
 
 def _columns(log: Log, epsilon: float) -> _Columns:
-    low = np.full(log.state_dim, np.inf)
-    high = np.full(log.state_dim, -np.inf)
+    ranges = []
     counts = np.zeros((3, log.state_dim), np.int64)
     digests = [hashlib.sha256() for _ in range(log.state_dim)]
     discretiser = Discretiser.fit(log.states, log.next_states, bins=3, epsilon=epsilon)
     for block in blocks(len(log), 2 * log.states.itemsize * log.state_dim):
         states, next_states = np.asarray(log.states[block]), np.asarray(log.next_states[block])
-        low = np.minimum(low, np.minimum(states.min(axis=0), next_states.min(axis=0)))
-        high = np.maximum(high, np.maximum(states.max(axis=0), next_states.max(axis=0)))
+        ranges += column_range((states, next_states))
         delta = discretiser.delta(states, next_states)
         counts += np.stack([(delta == label).sum(axis=0) for label in (-1, 0, 1)])
         for array in (states, next_states):
             for digest, column in zip(digests, np.ascontiguousarray(array.T), strict=True):
                 digest.update(column.data)
     down, same, up = counts / len(log)
+    low, high = column_range([np.stack(ranges)])
     return _Columns(low, high, down, same, up, tuple(digest.digest() for digest in digests))
 
 

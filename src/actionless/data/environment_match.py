@@ -5,7 +5,7 @@ import logging
 import numpy as np
 from jaxtyping import Real
 
-from actionless.data.log import Log, blocks
+from actionless.data.log import Log, blocks, column_range
 
 logger = logging.getLogger("actionless")
 
@@ -21,10 +21,8 @@ def unfamiliar(log: Log, first: Real[np.ndarray, " dim"]) -> str | None:
 
     Variables that are constant in the log are ignored.
     """
-    least, most = (np.full(log.state_dim, value) for value in (np.inf, -np.inf))
-    for block in blocks(len(log), log.states.itemsize * log.state_dim):
-        rows = np.asarray(log.states[block])
-        least, most = np.minimum(least, rows.min(axis=0)), np.maximum(most, rows.max(axis=0))
+    row_bytes = log.states.itemsize * log.state_dim
+    least, most = column_range(np.asarray(log.states[block]) for block in blocks(len(log), row_bytes))
     widths = np.where(most > least, most - least, np.inf)
     outside = np.maximum(least - first, first - most) / widths
     worst = int(outside.argmax())

@@ -19,7 +19,7 @@ from actionless.data.checks import (
 )
 from actionless.data.log import Log, Source, blocks, default_state_names, float_type
 from actionless.data.options import ReadOptions
-from actionless.data.row_pairs import RowPairs
+from actionless.data.row_pairs import RowPairs, place
 from actionless.data.store import LogArrays, Store
 from actionless.errors import ActionlessError, first_line
 
@@ -206,7 +206,7 @@ def _from_rows(
             check = _finite_check(path, names[role])
             check.block(0, rows)
             check.finish()
-            pairs.place_leaving(target, slice(None), rows)
+            place(target, pairs.leaves, rows)
     warning = (
         f"no '{KEYS['next_states'][1]}' in the file: the next state is the state of the next row, and the last step "
         f"of each of the {int(last.sum()):,} episodes was dropped; a terminal flag there moved to the step before"

@@ -3,12 +3,12 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 # Large enough to hide NumPy's overhead per call, small enough that a pass over a memory-mapped log needs
 # only a few tens of megabytes.
@@ -20,6 +20,15 @@ def blocks(rows: int, row_bytes: int) -> Iterator[slice]:
     size = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
+
+
+def column_range(
+    parts: Iterable[Real[np.ndarray, "_ dim"]],
+) -> tuple[Float[np.ndarray, "dim"], Float[np.ndarray, "dim"]]:
+    """Lowest and highest value of each column over all parts, which may be read one after another."""
+    extremes = [(part.min(axis=0), part.max(axis=0)) for part in parts]
+    low, high = zip(*extremes, strict=True)
+    return np.min(low, axis=0).astype(np.float64), np.max(high, axis=0).astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True)

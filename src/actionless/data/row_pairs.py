@@ -56,35 +56,18 @@ class RowPairs:
         states: Float[np.ndarray, "block dim"],
     ) -> None:
         """Write a block of rows into both `states` and `next_states`."""
-        self._place(arrays.states, self.leaves[rows], states)
-        self._place(arrays.next_states, self.arrives[rows], states)
+        place(arrays.states, self.leaves[rows], states)
+        place(arrays.next_states, self.arrives[rows], states)
 
-    def place_leaving(
-        self,
-        target: Shaped[np.ndarray, "transitions ..."],
-        rows: slice | Int[np.ndarray, "block"],
-        values: Shaped[np.ndarray, "block ..."],
-    ) -> None:
-        """Write values that belong to the step that leaves each row."""
-        self._place(target, self.leaves[rows], values)
 
-    def place_arriving(
-        self,
-        target: Shaped[np.ndarray, "transitions ..."],
-        rows: slice | Int[np.ndarray, "block"],
-        values: Shaped[np.ndarray, "block ..."],
-    ) -> None:
-        """Write values that belong to the step that arrives at each row."""
-        self._place(target, self.arrives[rows], values)
-
-    @staticmethod
-    def _place(
-        target: Shaped[np.ndarray, "transitions ..."],
-        positions: Int[np.ndarray, "block"],
-        values: Shaped[np.ndarray, "block ..."],
-    ) -> None:
-        step = max(1, _PLACE_BYTES // max(1, values[:1].nbytes))
-        for start in range(0, len(positions), step):
-            part = slice(start, start + step)
-            kept = positions[part] >= 0
-            target[positions[part][kept]] = values[part][kept]
+def place(
+    target: Shaped[np.ndarray, "transitions ..."],
+    positions: Int[np.ndarray, "block"],
+    values: Shaped[np.ndarray, "block ..."],
+) -> None:
+    """Write values to their transitions: some of `RowPairs.leaves`, or of `arrives`."""
+    step = max(1, _PLACE_BYTES // max(1, values[:1].nbytes))
+    for start in range(0, len(positions), step):
+        part = slice(start, start + step)
+        kept = positions[part] >= 0
+        target[positions[part][kept]] = values[part][kept]

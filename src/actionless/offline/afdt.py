@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 from actionless.data.log import Log, returns_to_go
@@ -25,7 +26,7 @@ from actionless.offline.learner import (
 from actionless.offline.planner import PlanConfig, Planner
 from actionless.offline.state_policy import compared
 from actionless.offline.transformer import PlanNetwork, is_step
-from actionless.optimise import Adam, clipped, norm
+from actionless.optimise import Adam
 from actionless.settings import Bounds, Count, NonNegative, Number, Positive, Whole
 from actionless.updates import Metrics
 
@@ -139,7 +140,13 @@ class Afdt(OfflineLearner):
         """A learner that has learnt nothing."""
         times = min(spec.longest_episode, MOST_TIMES)
         network = PlanNetwork.create(spec.state_dim, times, config.width, config.blocks, key)
-        optimiser = Adam.create(network, config.learning_rate, warm_up=config.warm_up, weight_decay=config.weight_decay)
+        optimiser = Adam.create(
+            network,
+            config.learning_rate,
+            warm_up=config.warm_up,
+            weight_decay=config.weight_decay,
+            max_grad_norm=config.max_grad_norm,
+        )
         return cls(network=network, optimiser=optimiser, spec=spec, config=config)
 
     def loss(self, network: PlanNetwork, windows: Windows, key: PRNGKeyArray) -> Float[Array, ""]:
@@ -149,11 +156,11 @@ class Afdt(OfflineLearner):
         return jnp.where(windows.inside, missed, 0.0).sum() / windows.inside.sum(dtype=jnp.float32)
 
     def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["Afdt", Metrics]:
-        """One step of AdamW along a gradient that is not too long."""
+        """One step of AdamW along the clipped gradient."""
         loss, gradient = eqx.filter_value_and_grad(self.loss)(self.network, Windows.of(batch, self.config), key)
-        network, optimiser = self.optimiser.step(self.network, clipped(gradient, self.config.max_grad_norm))
+        network, optimiser = self.optimiser.step(self.network, gradient)
         learner = Afdt(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
-        return learner, {"loss": loss, "gradient_norm": norm(gradient)}
+        return learner, {"loss": loss, "gradient_norm": optax.tree.norm(gradient)}
 
     def planned(self, batch: Batch) -> Float[Array, "windows dim"]:
         """The changes that come after each window's last step."""

@@ -6,6 +6,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.discretise import Discretiser
@@ -22,7 +23,7 @@ from actionless.offline.learner import (
     by_bin,
 )
 from actionless.offline.state_policy import ActionPolicy, Head, PolicyModel, StatePolicy, measured_proposals
-from actionless.optimise import Adam, norm
+from actionless.optimise import Adam
 from actionless.settings import Count, NonNegative
 from actionless.updates import Metrics
 
@@ -98,7 +99,7 @@ class Imitation(OfflineLearner):
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
         network, optimiser = self.optimiser.step(self.network, gradient)
         learner = Imitation(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
-        return learner, metrics | {"gradient_norm": norm(gradient)}
+        return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:  # noqa: ARG002
         """Accuracy and error of the proposals, or how far actions miss."""

@@ -11,6 +11,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.discretise import Discretiser
@@ -30,7 +31,7 @@ from actionless.offline.learner import (
 )
 from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
-from actionless.optimise import Adam, follow, norm
+from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
 
@@ -165,7 +166,7 @@ class OsoDecqn(OfflineLearner):
         u = utilities(network, batch.states, self.spec)
         q = q_values(u, batch.deltas)
         error = q - target[None]
-        td_loss = jnp.mean(jnp.square(error) if config.loss == "mse" else huber(error))
+        td_loss = jnp.mean(jnp.square(error) if config.loss == "mse" else optax.huber_loss(error))
         penalised = u.mean(axis=0, keepdims=True) if config.penalty_on == "mean" else u
         penalty = conservative_penalty(logits(penalised, self.spec, config), batch.deltas, config)
         loss = td_loss + config.penalty_weight * penalty
@@ -179,12 +180,12 @@ class OsoDecqn(OfflineLearner):
         network, optimiser = self.optimiser.step(self.network, gradient)
         learner = OsoDecqn(
             network=network,
-            target_network=follow(self.target_network, network, self.config.target_rate),
+            target_network=polyak(self.target_network, network, self.config.target_rate),
             optimiser=optimiser,
             spec=self.spec,
             config=self.config,
         )
-        return learner, metrics | {"gradient_norm": norm(gradient)}
+        return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:
         """Accuracy and error of the proposals, and Q against the log's own returns."""
@@ -250,12 +251,6 @@ def sample(logits: Float[Array, "batch bins dim"], key: PRNGKeyArray) -> Int[Arr
     cumulative = jnp.cumsum(jax.nn.softmax(logits, axis=1), axis=1)[:, :-1]
     uniform = jax.random.uniform(key, (logits.shape[0], 1, logits.shape[2]))
     return (uniform >= cumulative).sum(axis=1, dtype=jnp.int32)
-
-
-def huber(error: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Half the square up to 1, linear beyond."""
-    size = jnp.abs(error)
-    return jnp.where(size <= 1, 0.5 * jnp.square(error), size - 0.5)
 
 
 def conservative_penalty(

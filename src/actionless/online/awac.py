@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advantage_weights, regression_loss
 from actionless.online.agent import Agent, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.optimise import Adam, follow
+from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
 
@@ -100,7 +100,7 @@ class Awac(Agent):
         agent = Awac(
             policy=policy,
             critics=critics,
-            target_critics=follow(self.target_critics, critics, self.config.target_rate),
+            target_critics=polyak(self.target_critics, critics, self.config.target_rate),
             policy_optimiser=policy_optimiser,
             critic_optimiser=critic_optimiser,
             spec=self.spec,

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
-from actionless.offline.oso_decqn import huber, q_values
+from actionless.offline.oso_decqn import q_values
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
-from actionless.optimise import Adam, follow
+from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
@@ -118,7 +119,7 @@ class Decqn(Agent):
     ) -> tuple[Float[Array, ""], Metrics]:
         """Huber TD error of every member against the shared target."""
         q = q_values(utilities(network, batch.states, self.spec), batch.actions)
-        loss = huber(q - target[None]).mean()
+        loss = optax.huber_loss(q - target[None]).mean()
         return loss, {"loss": loss, "q_mean": q.mean()}
 
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Decqn", Metrics]:  # noqa: ARG002
@@ -128,7 +129,7 @@ class Decqn(Agent):
         network, optimiser = self.optimiser.step(self.network, gradient)
         agent = Decqn(
             network=network,
-            target_network=follow(self.target_network, network, self.config.target_rate),
+            target_network=polyak(self.target_network, network, self.config.target_rate),
             optimiser=optimiser,
             spec=self.spec,
             config=self.config,

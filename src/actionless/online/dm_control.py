@@ -8,7 +8,6 @@ from typing import Any, final
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 
 from actionless.errors import ActionlessError, first_line
 
@@ -33,8 +32,6 @@ class DMControlEnvironment(gymnasium.Env):
         self._suite = suite.load(domain, task, task_kwargs={"random": 0})
         _never_draw(self._suite.physics)
         self._name = f"dmc:{domain}-{task}"
-        limit = self._suite._step_limit
-        self.spec = EnvSpec(f"{domain}-{task}-v0", max_episode_steps=math.ceil(limit) if math.isfinite(limit) else None)
         size = sum(math.prod(part.shape) for part in self._suite.observation_spec().values())
         self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
         limits = self._suite.action_spec()

@@ -59,8 +59,6 @@ class Environment:
 
     name: str
     spec: Spec
-    time_limit: int | None
-    """Steps after which an episode is truncated."""
     translation: Translation
     """From normalised actions to the environment's own."""
 
@@ -72,7 +70,6 @@ class Environment:
         self._dtype = _observation_dtype(simulator.observation_space)
         action_dim, choices, self.translation = _action_translation(name, simulator.action_space, bins)
         self.spec = Spec(self._shape[0], action_dim, choices)
-        self.time_limit = simulator.spec.max_episode_steps if simulator.spec else None
         self._seed = self._steps = 0
 
     def reset(self, seed: int) -> State:

@@ -15,7 +15,7 @@ from actionless.networks import MLP
 from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advantage_weights, regression_loss
 from actionless.online.agent import Agent, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.optimise import Adam, follow
+from actionless.optimise import Adam, polyak
 from actionless.settings import Bounds, Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
 
@@ -114,7 +114,7 @@ class Iql(Agent):
         agent = Iql(
             policy=policy,
             critics=critics,
-            target_critics=follow(self.target_critics, critics, self.config.target_rate),
+            target_critics=polyak(self.target_critics, critics, self.config.target_rate),
             value=value,
             policy_optimiser=policy_optimiser,
             critic_optimiser=critic_optimiser,

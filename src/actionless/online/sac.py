@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from actionless.networks import MLP
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.optimise import Adam, follow
+from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
@@ -160,7 +160,7 @@ class Sac(Agent):
         agent = Sac(
             actor=actor,
             critics=critics,
-            target_critics=follow(self.target_critics, critics, self.config.target_rate),
+            target_critics=polyak(self.target_critics, critics, self.config.target_rate),
             log_temperature=log_temperature,
             actor_optimiser=actor_optimiser,
             critic_optimiser=critic_optimiser,

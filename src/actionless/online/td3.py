@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from actionless.networks import MLP
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
-from actionless.optimise import Adam, follow
+from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
@@ -132,8 +132,8 @@ class Td3(Agent):
         return Delayed(
             actor=actor,
             optimiser=optimiser,
-            target_actor=follow(old.target_actor, actor, self.config.target_rate),
-            target_critics=follow(old.target_critics, critics, self.config.target_rate),
+            target_actor=polyak(old.target_actor, actor, self.config.target_rate),
+            target_critics=polyak(old.target_critics, critics, self.config.target_rate),
             actor_loss=loss,
         )
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from actionless.data.checks import FiniteCheck, action_like, require_transitions
 from actionless.data.log import Log, Source
 from actionless.data.options import ReadOptions
-from actionless.data.row_pairs import RowPairs
+from actionless.data.row_pairs import RowPairs, place
 from actionless.data.store import LogArrays, Store
 from actionless.data.table.columns import TableColumns, choose_columns, require_columns
 from actionless.data.table.files import DataType, TableFile
@@ -150,8 +150,7 @@ class _Filler:
 
         rewards = block[columns.reward].to_numpy()
         self.reward_check.block(start, rewards, first if self.arriving else last)
-        place_rewards = pairs.place_arriving if self.arriving else pairs.place_leaving
-        place_rewards(arrays.rewards, rows, rewards)
+        place(arrays.rewards, (pairs.arrives if self.arriving else pairs.leaves)[rows], rewards)
         missing = ~np.isfinite(rewards) & (first != last)
         self.first_missing += int((missing & first).sum())
         self.last_missing += int((missing & last).sum())
@@ -159,7 +158,7 @@ class _Filler:
         if arrays.actions is not None:
             actions = _matrix(block, columns.actions, arrays.actions.dtype)
             self.action_check.block(start, actions, last)
-            pairs.place_leaving(arrays.actions, rows, actions)
+            place(arrays.actions, pairs.leaves[rows], actions)
 
     def finish(self, episodes: int) -> None:
         """Raise if any check failed."""
