@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from toy_agents import leaves_equal
 
 from actionless.online.agent import Spec
-from actionless.online.replay import Replay
+from actionless.online.replay import Column, Replay
 from actionless.trees import pack, unpack
 
 SPEC = Spec(1, 1, None)
@@ -137,3 +137,18 @@ def test_a_sample_does_not_change_when_its_slots_are_written_over():
         add(replay, t)
     assert np.asarray(batch.rewards).tolist() == [1, 2]
     assert np.asarray(batch.states).ravel().tolist() == [0, 1]
+
+
+def test_extra_columns_hold_what_is_given_or_their_fill():
+    replay = Replay.create(3, SPEC, {"height": Column(np.float64, -1.0), "kind": Column(np.int8)})
+    for t, extra in enumerate([{"height": 0.5}, {}, {"kind": 2}, {"height": 7.0, "kind": 3}]):
+        replay.add(np.array([float(t)]), np.zeros(1), 0.0, np.zeros(1), False, False, extra)
+    assert replay.extra["height"].tolist() == [7.0, -1.0, -1.0]
+    assert replay.extra["kind"].tolist() == [3, 0, 2]
+    batch = replay.sample(np.array([0, 2]), 2, 0.9)  # of the first of the steps
+    assert (batch.extra["height"].tolist(), batch.extra["kind"].tolist()) == ([7.0, -1.0], [3, 2])
+    assert (batch.extra["height"].dtype, batch.extra["kind"].dtype) == (np.float64, np.int8)
+    arrays, values = pack(replay)
+    assert arrays.keys() >= {".extra['height']", ".extra['kind']"}
+    like = Replay.create(3, SPEC, {"height": Column(np.float64), "kind": Column(np.int8)})
+    assert leaves_equal(unpack(like, arrays, values, Path()), replay)

@@ -11,6 +11,7 @@ import point_task  # noqa: F401 (the environment of these runs)
 import pytest
 
 import actionless
+from actionless.old_runs import upgraded_config, upgraded_policy
 from actionless.runs.directory import installed_versions
 from actionless.runs.sinks import read_rows
 
@@ -64,3 +65,49 @@ def processor() -> str:
 
 def weights_of(run: Path) -> str:
     return hashlib.sha256((run / "policy" / "policy.safetensors").read_bytes()).hexdigest()
+
+
+IDM = {"hidden": [8], "learning_rate": 0.1, "batch_size": 4, "every": 2}
+
+
+@pytest.mark.parametrize(
+    ("guidance", "upgraded"),
+    [
+        (None, (None, [])),
+        (
+            {"policy": "/p", "schedule": {"kind": "fixed", "beta": 0.3}, "idm": {**IDM, "bootstrap": False}},
+            ("/p", [{"bootstrap": False, "beta": 0.3, "schedule": None}]),
+        ),
+        (
+            {"policy": "/p", "schedule": {"kind": "paper", "interval": 7}, "idm": {**IDM, "bootstrap": True}},
+            ("/p", [{"bootstrap": True, "beta": None, "schedule": {"kind": "paper", "interval": 7}}]),
+        ),
+        (
+            {"policy": "/p", "schedule": None, "idm": {**IDM, "bootstrap": True}},
+            ("/p", [{"bootstrap": True, "beta": None, "schedule": {"kind": "python", "name": "function"}}]),
+        ),
+    ],
+)
+def test_guidance_without_a_kind_was_the_switch(guidance, upgraded):
+    config = {"learner": {"hidden": [8]}, "guidance": guidance}
+    guide, parts = upgraded
+    parts = [{"kind": "switch", "idm": IDM, "capacity": 1_000_000, **part} for part in parts]
+    assert upgraded_config("train", config) == {"learner": {"hidden": [8]}, "guide": guide, "guidance": parts}
+    assert config["guidance"] == guidance
+    again = upgraded_config("train", config)
+    assert upgraded_config("train", again) == again
+
+
+def test_the_weight_of_plans_stood_with_the_agent():
+    config = {"learner": {"hidden": [8], "guide_weight": 2.0}, "guidance": {"policy": "/p", "target_return": 5.0}}
+    assert upgraded_config("train", config) == {
+        "learner": {"hidden": [8]},
+        "guide": "/p",
+        "guidance": [{"kind": "plans", "target_return": 5.0, "guide_weight": 2.0}],
+    }
+    policy = {"kind": "agent", "config": {"hidden": [8], "guide_weight": 2.0}}
+    assert upgraded_policy(policy) == {"kind": "agent", "config": {"hidden": [8]}}
+
+
+def test_another_verb_is_left_as_it_is():
+    assert upgraded_config("evaluate", {"guidance": None}) == {"guidance": None}

@@ -194,7 +194,7 @@ class Guide(Guidance):
         *,
         terminated: bool = False,  # noqa: ARG002
         first: bool = False,  # noqa: ARG002
-    ) -> Mapping[str, float]:
+    ) -> Mapping[str, float | int]:
         """Take in a transition, guided or not: the guide knows by itself which."""
         self._check_state(state)
         self._check_action(action, step)

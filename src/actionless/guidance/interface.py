@@ -23,7 +23,7 @@ from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.settings import Settings
 
-NOTHING: Mapping[str, float] = MappingProxyType({})
+NOTHING: Mapping[str, float | int] = MappingProxyType({})
 """What `observe` returns where no column is declared."""
 
 
@@ -86,7 +86,7 @@ class Guidance:
         *,
         terminated: bool = False,  # noqa: ARG002
         first: bool = False,  # noqa: ARG002
-    ) -> Mapping[str, float]:
+    ) -> Mapping[str, float | int]:
         """Take in a transition, whoever chose its action; `first` is the first of an episode.
 
         Returns the values of its extra columns; a column that is left out holds its fill value.

@@ -107,7 +107,7 @@ class PlanGuide(Guidance):
         *,
         terminated: bool = False,  # noqa: ARG002
         first: bool = False,
-    ) -> Mapping[str, float]:
+    ) -> Mapping[str, float | int]:
         """The guiding reward of a transition."""
         return {GUIDING: self.reward(state, reward, next_state, first=first)}
 

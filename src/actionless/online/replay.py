@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float32, Int, Int64, Shaped
 
 from actionless.online.agent import Spec, Transitions
 
-_NOTHING: Mapping[str, float] = MappingProxyType({})
+_NOTHING: Mapping[str, float | int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Replay:
         next_state: Float[np.ndarray, " dim"],
         terminated: bool,
         ended: bool,
-        extra: Mapping[str, float] = _NOTHING,
+        extra: Mapping[str, float | int] = _NOTHING,
     ) -> None:
         """Put one transition in place of the oldest; `extra` holds values of its extra columns."""
         slot = int(self.added) % self.capacity

@@ -222,9 +222,9 @@ class OnlineLoop(Loop[OnlineState]):
 
     def _observed(
         self, episode: Episode, action: Shaped[np.ndarray, " actions"], after: Step, step: int
-    ) -> dict[str, float]:
+    ) -> dict[str, float | int]:
         """Values of the replay's extra columns, from all guidance."""
-        seen: dict[str, float] = {}
+        seen: dict[str, float | int] = {}
         for each in self._guidance:
             first = episode.length == 0
             values = each.observe(
