@@ -23,8 +23,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from actionless.offline.presets import SCALES, ScaleName
-from actionless.online.presets import SCALES as ONLINE_SCALES
 from jaxtyping import Array, Int
 
 from actionless import updates
@@ -32,11 +30,13 @@ from actionless.networks import Ensemble
 from actionless.offline import oso_decqn
 from actionless.offline.learner import Batch
 from actionless.offline.learner import Spec as LogSpec
+from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.online import td3
 from actionless.online.agent import Spec, Transitions
-from actionless.online.td3 import Td3, Td3Config
+from actionless.online.agents import SCALES, preset
 from actionless.optimise import Adam, polyak
+from actionless.settings import ScaleName
 
 Run = Callable[[], None]
 
@@ -88,18 +88,18 @@ def made_up(rows: int, state_dim: int) -> dict[str, jax.Array]:
 
 
 def oso_decqn_updates(scale: ScaleName) -> Run:
-    sizes, dim = SCALES[scale], STATE_DIMS[scale]
-    rows = sizes.batch_size * UPDATES[scale]
+    config, dim = METHODS["oso-decqn"].config_at(scale), STATE_DIMS[scale]
+    batch_size = METHODS["oso-decqn"].size(scale).batch_size
+    rows = batch_size * UPDATES[scale]
     batches = Batch(
         **made_up(rows, dim), rewards=jnp.ones(rows), masks=jnp.ones(rows), deltas=jnp.ones((rows, dim), jnp.int8)
     )
-    config = OsoDecqnConfig(ensemble=sizes.ensemble, hidden=sizes.hidden)
     learner = OsoDecqn.create(LogSpec(dim, BINS), config, jax.random.key(0, impl="rbg"))
-    return in_one_dispatch(learner, batches, UPDATES[scale], sizes.batch_size)
+    return in_one_dispatch(learner, batches, UPDATES[scale], batch_size)
 
 
 def td3_updates(scale: ScaleName) -> Run:
-    sizes, dim = ONLINE_SCALES[scale], STATE_DIMS[scale]
+    sizes, dim = SCALES[scale], STATE_DIMS[scale]
     rows = sizes.batch_size * UPDATES[scale]
     batches = Transitions(
         **made_up(rows, dim),
@@ -107,8 +107,7 @@ def td3_updates(scale: ScaleName) -> Run:
         rewards=jnp.ones(rows),
         discounts=jnp.full(rows, 0.99),
     )
-    config = Td3Config(hidden=sizes.hidden)
-    agent = Td3.create(Spec(dim, ACTION_DIM, None), config, jax.random.key(0, impl="rbg"))
+    agent = preset("td3", scale).create(Spec(dim, ACTION_DIM, None), jax.random.key(0, impl="rbg"))
     return in_one_dispatch(agent, batches, UPDATES[scale], sizes.batch_size)
 
 
@@ -128,10 +127,11 @@ def in_one_dispatch(learner: Any, batches: Any, count: int, rows: int) -> Run:
 
 def steps_alone(scale: ScaleName, adam: Any, average: Any) -> Run:
     """Adam and the Polyak average of OSO-DecQN's networks, along one gradient."""
-    sizes, dim = SCALES[scale], STATE_DIMS[scale]
-    key = jax.random.key(0)
+    config, dim = METHODS["oso-decqn"].config_at(scale), STATE_DIMS[scale]
+    assert isinstance(config, OsoDecqnConfig)
+    keys = jax.random.split(jax.random.key(0), 3)
     network, target, gradient = (
-        Ensemble.create(sizes.ensemble, (dim, *sizes.hidden, dim * BINS), k) for k in jax.random.split(key, 3)
+        Ensemble.create(config.ensemble, (dim, *config.hidden, dim * BINS), key) for key in keys
     )
 
     def step(_: Any, state: Any) -> Any:

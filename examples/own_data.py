@@ -32,19 +32,8 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
     for variable, move, sure in zip(advice.state_names, advice.direction, advice.probability, strict=True):
         print(f"{variable:18} {move:+d}  {sure:.0%}")
 
-    learner = actionless.AgentOptions(hidden=HIDDEN)
-    for name, guide in (("guided", out / "policy"), ("alone", None)):
-        guide_options = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
-        actionless.train(
-            TASK,
-            out / name,
-            guide=guide,
-            scale=scale,
-            steps=steps,
-            batch_size=128,
-            learner=learner,
-            guide_options=guide_options,
-        )
+    for name, guidance in (("guided", {"guide": out / "policy", "idm_hidden": HIDDEN}), ("alone", {})):
+        actionless.train(TASK, out / name, scale=scale, steps=steps, batch_size=128, hidden=HIDDEN, **guidance)
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 
 

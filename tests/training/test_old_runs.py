@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import platform
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 import actionless
 from actionless.old_runs import upgraded_config, upgraded_policy
-from actionless.runs.directory import installed_versions
 from actionless.runs.sinks import read_rows
 
 OLD = Path(__file__).parent.parent / "fixtures" / "old_runs"
@@ -33,9 +31,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_never_had_been(old, name):
     actionless.resume(old / name)
     rows, expected = list(read_rows(old / name / "metrics.jsonl")), EXPECTED[name]["metrics"]
     assert [row.keys() for row in rows] == [row.keys() for row in expected]
-    if is_made_on_such_a_machine():
-        assert rows == expected
-        assert weights_of(old / name) == EXPECTED[name]["weights"]
+    # Not bit by bit: version 0.1.0 had an Adam of its own, which rounds otherwise than Optax's.
     for row, wanted in zip(rows, expected, strict=True):
         assert row == pytest.approx(wanted, rel=1e-3, abs=1e-4)
 
@@ -50,17 +46,6 @@ def test_what_a_finished_run_learnt_is_loaded(old, name, kind, caplog):
     states = np.zeros((1, 2))
     said = policy.plan(states) if kind == "Planner" else policy.propose(states)
     assert np.isfinite(said).all()
-
-
-def is_made_on_such_a_machine() -> bool:
-    """Other processors and versions round differently."""
-    versions = {name: version for name, version in EXPECTED["versions"].items() if name != "actionless"}
-    return versions.items() <= installed_versions().items() and EXPECTED["processor"] == processor()
-
-
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def weights_of(run: Path) -> str:
