@@ -25,14 +25,37 @@ def upgraded_config(verb: str, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_pretrain(config: dict[str, Any]) -> dict[str, Any]:
-    return config
+    """Version 0.1.0 did not say which learner's settings it stored. Its alpha was multiplied by the scale already."""
+    learner: dict[str, Any] = config["learner"]
+    if "kind" in learner:
+        return config
+    renamed = {_RENAMED.get(name, name): value for name, value in learner.items()}
+    return {**config, "learner": {"kind": _LEARNERS[config["method"]], **renamed}}
+
+
+_RENAMED = {"most_gradient": "max_grad_norm"}
+_LEARNERS = {
+    "oso-decqn": "oso-decqn",
+    "decqn": "oso-decqn",
+    "bc-delta": "imitation",
+    "bc-next": "imitation",
+    "bc-diff": "imitation",
+    "bc-action": "imitation",
+    "afdt": "afdt",
+}
+"""The kind of each method's settings."""
 
 
 def _of_online(config: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.1.0 had at most one guidance, without a kind; the weight of plans stood with the agent."""
+    """Version 0.1.0 had at most one guidance, without a kind; the weight of plans stood with the agent.
+
+    What it stored of the agent had no kind either, and the interval of evaluations stood beside the loop's settings.
+    """
     old = config.get("guidance")
     if isinstance(old, list):
         return config
+    config = {**config, "learner": {"kind": config["agent"], **config["learner"]}}
+    config["loop"] = {**config["loop"], "evaluate_every": config.pop("evaluate_every")}
     if old is None:
         return {**config, "guide": None, "guidance": []}
     if "target_return" in old:
@@ -58,11 +81,11 @@ def _switch(old: dict[str, Any]) -> dict[str, Any]:
 def upgraded_policy(description: dict[str, Any]) -> dict[str, Any]:
     """A policy.json as today's version would have written it; the argument is left as it is."""
     config = description.get("config")
-    if description.get("kind") == "agent" and isinstance(config, dict) and "guide_weight" in config:
-        # What a guided SAC has learnt acts as SAC does.
-        kept = {name: value for name, value in config.items() if name != "guide_weight"}
-        return {**description, "config": kept}
-    return description
+    if description.get("kind") != "agent" or not isinstance(config, dict) or "kind" in config:
+        return description
+    # What a guided SAC has learnt acts as SAC does.
+    kept = {name: value for name, value in config.items() if name != "guide_weight"}
+    return {**description, "config": {"kind": description["method"], **kept}}
 
 
 _UPGRADES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -7,11 +7,10 @@ import pytest
 
 from actionless.discretise import Normaliser
 from actionless.guidance.plans import PlanGuide
-from actionless.offline.afdt import AfdtConfig
-from actionless.offline.planner import Planner
+from actionless.offline.planner import PlanConfig, Planner
 from actionless.offline.transformer import PlanNetwork
 
-CONFIG = AfdtConfig(context=3, width=8, blocks=1, return_scale=10.0, target_return=50.0)
+CONFIG = PlanConfig(context=3, width=8, blocks=1, return_scale=10.0, target_return=50.0)
 NORMALISER = Normaliser(np.array([1.0, -1.0]), np.array([2.0, 4.0]))
 
 

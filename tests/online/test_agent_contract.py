@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from toy_agents import CONFIGS, SPECS, leaves_equal, random_batch
 
-from actionless.guidance.guided_sac import GuidedSac
-from actionless.online.presets import create_agent
+from actionless.online.agents import create_agent
 from actionless.trees import pack, unpack
 
 update = eqx.filter_jit(lambda agent, batch, key: agent.update(batch, key))
@@ -22,13 +21,8 @@ def name(request):
     return request.param
 
 
-def maker(name):
-    """Guidance by plans brings its agent with it."""
-    return GuidedSac.create if name == "guided sac" else create_agent
-
-
 def create(name, seed=0):
-    return maker(name)(SPECS[name], CONFIGS[name], jax.random.key(seed))
+    return create_agent(SPECS[name], CONFIGS[name], jax.random.key(seed))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +90,7 @@ def test_updates_change_the_behaviour_and_lower_the_loss_on_a_fixed_batch(agent,
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_no_two_arrays_share_memory(name, compiled):
-    build = eqx.filter_jit(maker(name)) if compiled else maker(name)
+    build = eqx.filter_jit(create_agent) if compiled else create_agent
     agent = build(SPECS[name], CONFIGS[name], jax.random.key(0))
     addresses = [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves((agent, agent.exploration()))]
     assert len(set(addresses)) == len(addresses)

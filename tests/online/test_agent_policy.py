@@ -12,8 +12,8 @@ from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent_policy import AgentPolicy
+from actionless.online.agents import create_agent
 from actionless.online.environments import Environment
-from actionless.online.presets import create_agent
 
 STATES = np.random.default_rng(0).normal(size=(6, 3))
 

@@ -14,9 +14,9 @@ from toy_agents import CONFIGS, leaves_equal, random_batch
 from actionless.data.factorised_dmc import FORMAT
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
+from actionless.online.agents import create_agent
 from actionless.online.environments import Environment
 from actionless.online.labelled_log import UNKNOWN, LabelledLog, fill_returns
-from actionless.online.presets import create_agent
 from actionless.online.replay import Replay, sample_both
 
 

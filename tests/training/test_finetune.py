@@ -30,12 +30,11 @@ from actionless.runs.sinks import read_rows
 from actionless.training import finetune as module
 from actionless.training import online
 from actionless.training.finetune import finetune
-from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
-from actionless.training.online_options import OnlineLoopOptions
+from actionless.training.online_settings import OnlineLoopSettings, finetune_settings
 
 TASK = "point_task:Point-v0"
 OFFLINE, STEPS = 50, 60
-LOOP = OnlineLoopOptions(log_every=40, evaluate_every=80, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+LOOP = OnlineLoopSettings(log_every=40, evaluate_every=80, episodes=2, checkpoint_seconds=0.0, updates_together=4)
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +138,8 @@ def test_returns_of_an_episode_that_cannot_be_gone_on_with_are_known(tmp_path, d
 def test_whole_episodes_in_a_replay_that_has_gone_round(data):
     """Ten slots after 14 steps: steps 10 to 13 are in slots 0 to 3, and those of the running episode are not drawn."""
     log = actionless.read(data, with_actions=True)
-    options = FinetuneOptions(method="cal-ql", scale="smoke", offline_steps=0, steps=50, batch_size=16, loop=LOOP)
-    config = dataclasses.replace(resolve_finetuning(options, TASK, log), replay_size=10)
+    given = {"offline_steps": 0, "steps": 50, "batch_size": 16, "loop": LOOP}
+    config = dataclasses.replace(finetune_settings(TASK, "cal-ql", "smoke", given, log=log), replay_size=10)
     task = module._task(config, 0, log)
     state = task.begin()
     for step in range(14):
@@ -184,16 +183,16 @@ def test_iql_learns_from_rewards_in_units_of_the_logs_returns(undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("options", "scale"),
-    [({"method": "awac"}, 1), ({"method": "cal-ql"}, 1), ({"method": "o3f"}, 1), ({"reward_scale": 0.5}, 0.5)],
+    ("method", "given", "scale"),
+    [("awac", {}, 1), ("cal-ql", {}, 1), ("o3f", {}, 1), ("iql", {"reward_scale": 0.5}, 0.5)],
 )
-def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(options, scale):
-    assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
+def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(method, given, scale):
+    assert finetune_settings(TASK, method, "cpu", given, log=labelled()).reward_scale == scale
 
 
 def test_what_a_scale_sets_can_be_set_otherwise():
-    for options, every in ((LabelledOptions(), 8), (LabelledOptions(penalty_every=1), 1)):
-        config = resolve_finetuning(FinetuneOptions(method="cal-ql", learner=options), TASK, labelled())
+    for given, every in (({}, 8), ({"penalty_every": 1}, 1)):
+        config = finetune_settings(TASK, "cal-ql", "cpu", given, log=labelled())
         assert config.learner.penalty_every == every
 
 
@@ -243,22 +242,22 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
     [
         (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
         (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
-        (labelled(), {"learner": LabelledOptions(expectile=1.0)}, "expectile=1.0: choose a number above 0 and below 1"),
-        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a finite number above 0"),
-        (labelled(), {"learner": LabelledOptions(most_weight=np.inf)}, "most_weight=inf: choose a finite number"),
+        (labelled(), {"expectile": 1.0}, "expectile=1.0: choose a number above 0 and below 1"),
+        (labelled(), {"most_weight": 0.0}, "most_weight=0.0: choose a finite number above 0"),
+        (labelled(), {"most_weight": np.inf}, "most_weight=inf: choose a finite number"),
         (
             labelled(),
-            {"method": "cal-ql", "learner": LabelledOptions(policy_learning_rate=-1.0)},
+            {"method": "cal-ql", "policy_learning_rate": -1.0},
             "policy_learning_rate=-1.0: choose a finite number of at least 0",
         ),
         (
             labelled(),
-            {"method": "cal-ql", "learner": LabelledOptions(penalty_every=0)},
+            {"method": "cal-ql", "penalty_every": 0},
             "penalty_every=0: choose at least 1",
         ),
         (
             labelled(),
-            {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
+            {"method": "awac", "expectile": 0.6},
             "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
             "most_weight, target_rate$",
         ),

@@ -17,16 +17,16 @@ from actionless.guidance.guide import Guide
 from actionless.online.environments import Environment
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
-from actionless.training import online, online_options
+from actionless.training import online, online_settings
 from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online import OnlineLoop
-from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
+from actionless.training.online_settings import OnlineLoopSettings
 from actionless.training.train import train
 
 TASK = "point_task:Point-v0"
 STEPS = 120
-LOOP = OnlineLoopOptions(log_every=40, evaluate_every=40, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+LOOP = OnlineLoopSettings(log_every=40, evaluate_every=40, episodes=2, checkpoint_seconds=0.0, updates_together=4)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeyp
 @pytest.mark.parametrize("step", [8, 40, 80])
 def test_ends_the_same_when_stopped_in_the_warm_up_and_at_an_evaluation(tmp_path, policy, monkeypatch, step):
     """With a replay that is smaller than the run, so that it wraps around."""
-    monkeypatch.setattr(online_options, "REPLAY_LIMIT", 50)
+    monkeypatch.setattr(online_settings, "REPLAY_LIMIT", 50)
     run(tmp_path / "undisturbed", guide=policy)
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
@@ -128,7 +128,7 @@ def test_a_task_that_raises_is_named_with_the_place(tmp_path):
 
 def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
     with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start again with a smaller"):
-        run(tmp_path / "run", learner=AgentOptions(learning_rate=1e30))
+        run(tmp_path / "run", learning_rate=1e30)
 
 
 @pytest.mark.parametrize("agent", ["td3", "decqn"])
@@ -144,7 +144,7 @@ def test_an_action_of_the_guide_that_is_not_finite_never_reaches_the_environment
     monkeypatch.setattr(Environment, "step", lambda task, action: acted.append(action) or step(task, action))
     message = r"the action that guidance 'switch' proposes is not finite between steps 41 and 6\d; "
     with pytest.raises(ActionlessError, match=message):
-        run(tmp_path / "run", agent=agent, guide=policy, guide_options=GuideOptions(beta=1.0))
+        run(tmp_path / "run", agent=agent, guide=policy, beta=1.0)
     assert len(acted) >= 60
     assert np.isfinite(acted).all()
 
@@ -165,7 +165,7 @@ def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
 
 def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
     run(tmp_path / "alone")
-    run(tmp_path / "guided", guide=policy, guide_options=GuideOptions(beta=0.0))
+    run(tmp_path / "guided", guide=policy, beta=0.0)
     alone, guided = last_checkpoint(tmp_path / "alone"), last_checkpoint(tmp_path / "guided")
     for name, array in alone.items():
         np.testing.assert_array_equal(array, guided[name], err_msg=name)
@@ -187,7 +187,7 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
         return action
 
     monkeypatch.setattr(Guide, "propose", noted)
-    run(tmp_path / "run", guide=policy, guide_options=GuideOptions(beta=0.5))
+    run(tmp_path / "run", guide=policy, beta=0.5)
     actions = last_checkpoint(tmp_path / "run")[".replay.actions"]
     assert len(actions) == STEPS
     assert min(proposals) >= 40  # before, actions are random
@@ -202,7 +202,7 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
 
 
 def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
-    run(tmp_path / "run", agent="sac", guide=plans, guide_options=GuideOptions(target_return=-5.0, guide_weight=2.0))
+    run(tmp_path / "run", agent="sac", guide=plans, target_return=-5.0, guide_weight=2.0)
     arrays = last_checkpoint(tmp_path / "run")
     states, paid = arrays[".replay.states"], arrays[".replay.extra['guiding']"]
     planner = actionless.Planner.load(plans)
@@ -224,8 +224,8 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
     ("options", "message"),
     [
         ({"agent": "td3"}, r"guidance by plans works with the agent sac alone: choose --agent sac"),
-        ({"guide_options": GuideOptions(beta=0.5)}, r"beta: not an option of guidance by plans, which knows guide_we"),
-        ({"guide_options": GuideOptions(guide_weight=-1.0)}, r"guide_weight=-1\.0: choose a finite number"),
+        ({"beta": 0.5}, r"beta: not an option of guidance by plans, which knows guide_we"),
+        ({"guide_weight": -1.0}, r"guide_weight=-1\.0: choose a finite number"),
         ({"schedule": lambda step: 0.1}, r"schedule: not an option of guidance by plans, which knows guide_weight, t"),
         ({"log": point_log()}, r"its log is not needed by this guidance: leave it out"),
         ({"guidance": "switch"}, r"run: does not fit guidance 'switch': with it, use 'plans'"),
@@ -240,14 +240,14 @@ def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
 
 def test_an_agent_cannot_guide(tmp_path):
     run(tmp_path / "agent", agent="sac")
-    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* but bc-action"):
+    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* whose method gives one"):
         run(tmp_path / "run", agent="sac", guide=tmp_path / "agent")
     assert not (tmp_path / "run").exists()
 
 
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
     with pytest.raises(ActionlessError, match="target_return: not an option of guidance by switch, which knows beta"):
-        run(tmp_path / "run", agent="sac", guide=policy, guide_options=GuideOptions(target_return=1.0))
+        run(tmp_path / "run", agent="sac", guide=policy, target_return=1.0)
 
 
 def test_the_kind_of_guidance_can_be_named(tmp_path, policy):
@@ -269,14 +269,14 @@ def test_a_kind_without_a_guide(tmp_path):
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):
     with pytest.raises(ActionlessError, match=r"beta=0\.5 and a schedule: give one of them"):
-        run(tmp_path / "run", guide=policy, guide_options=GuideOptions(beta=0.5), schedule=lambda step: 0.1)
+        run(tmp_path / "run", guide=policy, beta=0.5, schedule=lambda step: 0.1)
 
 
 def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
     counts = []
     updated = online.updated
     monkeypatch.setattr(online, "updated", lambda *parts: counts.append(parts[2:4]) or updated(*parts))
-    run(tmp_path / "run", loop=OnlineLoopOptions(log_every=60, evaluate_every=60, episodes=1, updates_together=6))
+    run(tmp_path / "run", loop=OnlineLoopSettings(log_every=60, evaluate_every=60, episodes=1, updates_together=6))
     assert counts[0] == (40, 2)  # the warm-up ends within a cycle
     assert [first for first, _ in counts[1:]] == list(range(42, STEPS, 6))
     assert sum(updates for _, updates in counts) == STEPS - 40
@@ -352,7 +352,7 @@ def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, pol
     train(TASK, tmp_path / "over", warm_up=50, **options)
     assert "the guide never acts: the first 50 steps are random (warm_up), and from step 50 on β is 0" in caplog.text
     caplog.clear()
-    train(TASK, tmp_path / "never", warm_up=50, **options, guide_options=GuideOptions(beta=0.0))  # as asked for
+    train(TASK, tmp_path / "never", warm_up=50, **options, beta=0.0)  # as asked for
     train(TASK, tmp_path / "acts", warm_up=49, **options)
     assert "never acts" not in caplog.text
 
@@ -379,7 +379,7 @@ def test_a_log_from_python_must_be_given_again(tmp_path):
     actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
     with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
         run(tmp_path / "run", guide=tmp_path / "policy")
-    guided = run(tmp_path / "run", guide=tmp_path / "policy", guide_options=GuideOptions(bootstrap=False))
+    guided = run(tmp_path / "run", guide=tmp_path / "policy", bootstrap=False)
     assert guided.agent == "td3"
     assert "idm/offline_loss" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
 
@@ -406,12 +406,12 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
         ({"warm_up": None, "steps": 200}, r"steps=200: the scale 'smoke' begins with 200 random steps \(warm_up\)"),
         ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
         ({"action_bins": 1}, "action_bins=1: choose at least 2"),
-        ({"guide_options": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),
+        ({"beta": 0.2}, "beta: guidance options require --guide"),
         (
-            {"loop": OnlineLoopOptions(log_every=40, evaluate_every=50)},
+            {"log_every": 40, "evaluate_every": 50},
             "evaluate_every=50: choose a multiple of log_ev",
         ),
-        ({"loop": OnlineLoopOptions(log_every=41)}, "log_every=41: choose a multiple of updates_together, which is 5"),
+        ({"log_every": 41}, "log_every=41: choose a multiple of updates_together, which is 5"),
         ({"steps": 0}, "steps=0: choose at least 1"),
     ],
 )

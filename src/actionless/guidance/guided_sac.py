@@ -13,6 +13,7 @@ from actionless.online.agent import Agent, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig
 from actionless.optimise import Adam
+from actionless.settings import NonNegative
 from actionless.updates import Metrics
 
 GUIDING = "guiding"
@@ -20,11 +21,15 @@ GUIDING = "guiding"
 
 
 @dataclass(frozen=True)
-class GuidedSacConfig(SacConfig):
+class GuidedSacConfig(SacConfig, kind="guided-sac"):
     """SAC's settings, and how much the plan counts."""
 
-    guide_weight: float = 3.0
+    guide_weight: NonNegative = 3.0
     """What a unit of the guiding reward is worth in the environment's own return."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return GuidedSac.create(spec, self, key)
 
 
 class GuidedSac(Agent):

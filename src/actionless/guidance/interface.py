@@ -15,11 +15,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray, Real, Shaped
+from jaxtyping import Real, Shaped
 
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
-from actionless.online.agent import Act, Agent, Spec, Transitions
+from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.settings import Settings
 
@@ -60,16 +60,13 @@ class Guidance:
         """What errors call it."""
         return type(self).__name__
 
-    def agent_settings(self, settings: Any) -> Any:
-        """The settings of the agent that this guidance needs, of the same class. Raises where the agent cannot fit."""
-        return settings
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """The settings of the agent that this guidance needs. Raises where it cannot guide the agent.
 
-    def create_agent(self, spec: Spec, settings: Any, key: PRNGKeyArray) -> Agent | None:  # noqa: ARG002
-        """An agent that learns from more than usual, such as an extra column; None where `settings` say enough.
-
-        It must act by the same kind of behaviour as the agent of these settings, which is what a policy is saved as.
+        They may be of another class, whose agent learns from more than usual, such as an extra column. It must act by
+        the same kind of behaviour as the agent of the given settings, which is what a policy is saved as.
         """
-        return None
+        return settings
 
     def propose(
         self,

@@ -10,10 +10,20 @@ from typing import Any
 from actionless.errors import ActionlessError
 from actionless.guidance import plans, switch
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
-from actionless.offline.planner import KIND as PLAN
-from actionless.offline.state_policy import KIND as STATE
+from actionless.offline.planner import Planner
+from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
-from actionless.settings import FromPython, ScaleName, Settings, changed, flat_names, table_entry, to_json
+from actionless.settings import (
+    FromPython,
+    Parts,
+    ScaleName,
+    Settings,
+    changed,
+    flat_names,
+    part_names,
+    table_entry,
+    to_json,
+)
 
 Part = GuidanceSettings | Guidance | FromPython
 """One guidance of a run: settings of one of these kinds, an object made in Python, or what a file says of such."""
@@ -30,12 +40,14 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "switch": Kind(STATE, switch.preset),
-    "plans": Kind(PLAN, plans.preset),
+    "switch": Kind(StatePolicy.kind, switch.preset),
+    "plans": Kind(Planner.kind, plans.preset),
 }
 
 
-def chosen(asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None) -> list[str | Guidance]:
+def chosen(
+    asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
+) -> Sequence[str | Guidance]:
     """Names of kinds and objects made in Python, in the order asked for; by default the first kind that fits the guide.
 
     `holds` is what the policy of the guide's run is.
@@ -44,8 +56,8 @@ def chosen(asked: str | Sequence[str | Guidance] | None, guide: str | None, hold
         asked = [name for name, kind in KINDS.items() if kind.needs == holds][:1]
         if not asked:
             raise ActionlessError(
-                f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain`, of any "
-                "method but bc-action"
+                f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain` whose "
+                "method gives one"
             )
     parts: Sequence[str | Guidance] = (
         [part.strip() for part in asked.split(",")] if isinstance(asked, str) else asked or ()
@@ -66,48 +78,56 @@ def _check_kind(name: str, guide: str | None, holds: str | None) -> None:
         raise ActionlessError(f"{guide}: does not fit guidance '{name}': {use}")
 
 
+def presets(parts: Sequence[str | Guidance], scale: ScaleName) -> tuple[GuidanceSettings | Guidance, ...]:
+    """The settings of each named kind at a scale; objects made in Python as they are."""
+    return tuple(KINDS[part].preset(scale) if isinstance(part, str) else part for part in parts)
+
+
+def option_names() -> set[str]:
+    """The flat names of the settings of all kinds."""
+    return {name for kind in KINDS.values() for name in part_names(kind.preset("cpu"))}
+
+
+def require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
+    """Refuse a setting of guidance that none of these parts has."""
+    known = flat_names(_Together(tuple(parts)))
+    for name in names:
+        if name not in known:
+            chosen = ", ".join(str(part.kind) for part in parts if isinstance(part, GuidanceSettings))
+            raise ActionlessError(
+                f"{name}: not an option of guidance by {chosen or 'an object from Python'}, which knows "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
+
+def with_settings(parts: Sequence[Part], given: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The parts with those settings, by flat name, that they know."""
+    together = _Together(tuple(parts))
+    own = {name: value for name, value in given.items() if name in flat_names(together)}
+    return changed(together, own, "guidance").guidance
+
+
+def completed(parts: Sequence[Part], guide: str | None, steps: int) -> tuple[Part, ...]:
+    """The parts with what follows from the guide and the length of the run filled in."""
+    return tuple(part.completed(guide or "", steps) if isinstance(part, GuidanceSettings) else part for part in parts)
+
+
 @dataclass(frozen=True)
-class _Run(Settings):
-    """Gives the settings of one guidance their flat names: `idm_hidden`."""
+class _Together(Settings):
+    """Gives the settings of guidance their flat names: `idm_hidden`."""
 
-    guidance: tuple[GuidanceSettings, ...]
-
-
-def configured(
-    parts: Sequence[str | Guidance], given: Mapping[str, Any], *, scale: ScaleName, guide: str | None, steps: int
-) -> tuple[GuidanceSettings | Guidance, ...]:
-    """Each part with its settings: those of the scale, with those of `given`, by flat name, that its kind has."""
-    presets = {name: _Run((KINDS[name].preset(scale),)) for name in parts if isinstance(name, str)}
-    known = {name: flat_names(run).keys() for name, run in presets.items()}
-    if foreign := sorted(given.keys() - set().union(*known.values())):
-        options = sorted(set().union(*known.values()))
-        raise ActionlessError(
-            f"{foreign[0]}: not an option of guidance by {', '.join(presets) or 'an object from Python'}, which knows "
-            f"{', '.join(options) or 'none'}"
-        )
-    done: list[GuidanceSettings | Guidance] = []
-    for part in parts:
-        if isinstance(part, Guidance):
-            done.append(part)
-            continue
-        assert guide is not None
-        own = {name: value for name, value in given.items() if name in known[part]}
-        done.append(changed(presets[part], own, f"guidance '{part}'").guidance[0].completed(guide, steps))
-    return tuple(done)
+    guidance: Parts
 
 
 def from_python(parts: Sequence[Part]) -> list[str]:
     """What of this guidance was made in Python and cannot be stored, by the name that a user gives it."""
     names = ["guidance"] if any(not isinstance(part, GuidanceSettings) for part in parts) else []
-    for part in parts:
-        if isinstance(part, GuidanceSettings):
-            run = _Run((part,))
-            for name, (_, _, *path) in flat_names(run).items():
-                value: Any = part
-                for field in path:
-                    value = getattr(value, str(field))
-                if _is_python(value):
-                    names.append(name)
+    for name, (_, number, *path) in flat_names(_Together(tuple(parts))).items():
+        value: Any = parts[int(number)]
+        for field in path:
+            value = getattr(value, str(field))
+        if _is_python(value):
+            names.append(name)
     return names
 
 
@@ -135,14 +155,8 @@ def restored(
         call = f"`actionless.resume('{run}'{', guidance=[...]' if names else ''})`"
         raise ActionlessError(f"{run}: {needed}{call} resumes it")
     waiting = iter(own)
-    done: list[GuidanceSettings | Guidance] = []
-    for part in parts:
-        if isinstance(part, GuidanceSettings):
-            mine = {name: value for name, value in given.items() if name in flat_names(_Run((part,)))}
-            done.append(changed(_Run((part,)), mine, "the run").guidance[0])
-        else:
-            done.append(next(waiting))
-    return tuple(done)
+    filled = tuple(part if isinstance(part, GuidanceSettings) else next(waiting) for part in parts)
+    return changed(_Together(filled), given, "this run's guidance").guidance
 
 
 def created(parts: Sequence[Part], context: GuidanceContext) -> list[Guidance]:

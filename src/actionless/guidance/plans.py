@@ -6,18 +6,17 @@ It never acts. An agent that is guided so learns from this reward beside the env
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Float, Float32, Int32, Int64, PRNGKeyArray, Real, Shaped
+from jaxtyping import Float, Float32, Int32, Int64, Real, Shaped
 
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
-from actionless.guidance.guided_sac import GUIDING, GuidedSac, GuidedSacConfig
+from actionless.guidance.guided_sac import GUIDING, GuidedSacConfig
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
 from actionless.offline.planner import Planner, planned_changes
-from actionless.online.agent import Spec
+from actionless.online.agent import AgentSettings
 from actionless.online.replay import Column
 from actionless.online.sac import SacConfig
 from actionless.settings import NonNegative, Number, ScaleName
@@ -92,18 +91,11 @@ class PlanGuide(Guidance):
         """What errors call it."""
         return "plans"
 
-    def agent_settings(self, settings: Any) -> SacConfig:
-        """SAC's: its critics take one more beside them."""
+    def agent_settings(self, settings: AgentSettings) -> GuidedSacConfig:
+        """SAC with a critic of the guiding reward."""
         if type(settings) is not SacConfig:
             raise ActionlessError("guidance by plans works with the agent sac alone: choose --agent sac")
-        return settings
-
-    def create_agent(self, spec: Spec, settings: SacConfig, key: PRNGKeyArray) -> GuidedSac:
-        """SAC with a critic of the guiding reward."""
-        # Not `asdict`: a config may hold others.
-        fields = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-        config = GuidedSacConfig(**fields, guide_weight=self.guide_weight)
-        return eqx.filter_jit(GuidedSac.create)(spec, config, key)
+        return GuidedSacConfig(**vars(settings), guide_weight=self.guide_weight)
 
     def observe(
         self,

@@ -6,7 +6,7 @@ index of a bin in each dimension. The environment translates both.
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
+from actionless.settings import Count, Derived, Fraction, NonNegative, Settings
 from actionless.updates import Metrics
 
 Act = Callable[[np.ndarray], np.ndarray]
@@ -35,6 +36,35 @@ class Spec:
     action_dim: int
     bins: int | None
     """Choices in each action dimension; None where actions are continuous."""
+
+
+@dataclass(frozen=True)
+class AgentSettings(Settings, abc.ABC):
+    """What the settings of every agent have; each agent has its own defaults."""
+
+    hidden: tuple[Count, ...] = (256, 256)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
+    """Step size of Adam."""
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 5e-3
+    """τ: how fast target networks follow."""
+    standardise: Derived[bool] = field(default=False, kw_only=True)
+    """Whether the agent sees states in units of a log's spread."""
+
+    @abc.abstractmethod
+    def create(self, spec: Spec, key: PRNGKeyArray) -> "Agent":
+        """An agent that has learnt nothing."""
+
+
+@dataclass(frozen=True)
+class LabelledSettings(AgentSettings, abc.ABC):
+    """Settings of an agent that begins with a log of states and actions."""
+
+    standardise: Derived[bool] = field(default=True, kw_only=True)
 
 
 class Transitions(eqx.Module):

@@ -19,16 +19,16 @@ from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 from actionless import old_runs
 from actionless.errors import ActionlessError
 from actionless.guidance.interface import Draw, Guidance, unchanged_shapes
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions, best_actions
+from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
+from actionless.online.agents import create_agent
 from actionless.online.environments import Environment, Step
 from actionless.online.labelled_log import LabelledLog
-from actionless.online.presets import create_agent
 from actionless.online.replay import Column, Replay, sample_both
 from actionless.randomness import generator
 from actionless.runs.engine import Advance, DivergedError, Loop
 from actionless.training.evaluation import episode_seed, returns_of
-from actionless.training.online_options import OnlineConfig
+from actionless.training.online_settings import OnlineSettings
 from actionless.updates import TrainState, means, reset_metrics, train_state, updated
 
 HEADLINE = ("eval/return", "episode/return", "loss")
@@ -78,7 +78,7 @@ class OnlineLoop(Loop[OnlineState]):
         self,
         environment: Environment,
         evaluation: Environment,
-        config: OnlineConfig,
+        config: OnlineSettings,
         seed: int,
         guidance: Sequence[Guidance] = (),
         labelled: LabelledLog | None = None,
@@ -102,7 +102,7 @@ class OnlineLoop(Loop[OnlineState]):
     def begin(self) -> OnlineState:
         """An agent that has learnt nothing, at the start of its first episode."""
         config, spec = self.config, self._environment.spec
-        agent = self._create_agent()
+        agent = eqx.filter_jit(create_agent)(spec, self._learner, self._initial_key)
         if self._labelled is not None:
             agent = self._labelled.introduced_to(agent)
         replay = Replay.create(config.replay_size, spec, self._columns)
@@ -116,15 +116,6 @@ class OnlineLoop(Loop[OnlineState]):
             episode=Episode(0, 0, 0.0, self._environment.reset(episode_seed(self._seed, 0))),
             finished=Finished(0, 0.0, 0),
         )
-
-    def _create_agent(self) -> Agent:
-        """One that guidance brings, where it needs another than the settings describe."""
-        spec, key = self._environment.spec, self._initial_key
-        offers = (each.create_agent(spec, self._learner, key) for each in self._guidance)
-        brought = [agent for agent in offers if agent is not None]
-        if len(brought) > 1:
-            raise ActionlessError("two kinds of guidance each need an agent of their own: choose one of them")
-        return brought[0] if brought else eqx.filter_jit(create_agent)(spec, self._learner, key)
 
     @property
     def _guidance_state(self) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.execution.job import has_whole_result, is_done
 from actionless.guidance.interface import Guidance
-from actionless.guidance.schedule import Schedule
 from actionless.runs.directory import Run, read_manifest
 from actionless.runs.several_seeds import has_several_seeds, seed_paths
 from actionless.training.seeds import resume_seeds
@@ -25,28 +24,23 @@ _HOMES = {
 _log = logging.getLogger("actionless")
 
 
-def resume(
-    run: str | Path,
-    log: Log | None = None,
-    schedule: Schedule | None = None,
-    guidance: Sequence[Guidance] | None = None,
-) -> Any:
+def resume(run: str | Path, log: Log | None = None, guidance: Sequence[Guidance] | None = None, **settings: Any) -> Any:
     """Resume a run that stopped, and give what it learnt: a policy or an agent, for several seeds a list.
 
-    What the run learns from is read again. A log, a schedule or guidance of your own that was handed over from Python
-    must be given again. Of a finished run the policy is only loaded, or made again from the newest checkpoint where it
-    is missing or damaged.
+    What the run learns from is read again. A log, guidance of your own or another setting that was handed over from
+    Python, such as a function, must be given again. Of a finished run the policy is only loaded, or made again from the
+    newest checkpoint where it is missing or damaged.
     """
     path = Path(run)
     manifest = read_manifest(path)
     if manifest.verb not in _HOMES:
         raise ActionlessError(f"{path}: a run of '{manifest.verb}', which cannot be resumed")
     home = importlib.import_module(_HOMES[manifest.verb])
-    options = {"log": log, "schedule": schedule, "guidance": guidance}
+    options = {"log": log, "guidance": guidance, "given": settings or None}
     given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
-        if name != "log" and manifest.verb != "train":
-            raise ActionlessError(f"{path}: a run of '{manifest.verb}' follows no {name}; resume it without one")
+    for name in (*(["guidance"] if guidance is not None else []), *settings):
+        if manifest.verb != "train":
+            raise ActionlessError(f"{path}: a run of '{manifest.verb}' has no {name}; resume it without")
     if has_several_seeds(manifest):
         if given:
             raise ActionlessError(f"{path}: each of its seeds reads what it needs by itself; resume it without")

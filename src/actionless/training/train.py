@@ -4,36 +4,34 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from actionless.data.log import Log
+from actionless.declared import documented
 from actionless.errors import ActionlessError
 from actionless.guidance import kinds
 from actionless.guidance.interface import Guidance, GuidanceContext
-from actionless.guidance.schedule import Schedule
 from actionless.offline import policy_files
-from actionless.offline.presets import ScaleName
-from actionless.old_runs import upgraded_config
 from actionless.online.agent import Spec
 from actionless.online.agent_policy import AgentPolicy
+from actionless.online.agents import AGENTS
 from actionless.online.environments import Environment, make
-from actionless.online.presets import AgentName
 from actionless.online.replay import Replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
+from actionless.settings import ScaleName, Seed, check_value, table_entry, to_json
 from actionless.training.evaluation import episode_seed
 from actionless.training.online import OnlineLoop
-from actionless.training.online_options import (
-    AgentOptions,
-    GuideOptions,
-    OnlineConfig,
-    OnlineLoopOptions,
-    TrainOptions,
-    check_train_options,
-    resolve_training,
-    steps_of,
+from actionless.training.online_settings import (
+    DEFAULT_AGENT,
+    DEFAULT_SCALE,
+    OnlineSettings,
+    online_settings,
+    train_options,
+    train_settings,
 )
 from actionless.training.pretrain import check_seeds
 from actionless.training.seeds import SeveralSeeds, start_seeds
@@ -41,112 +39,72 @@ from actionless.training.seeds import SeveralSeeds, start_seeds
 SNAPSHOTS = "snapshots"
 """Where a run directory keeps its agent as it was at each evaluation."""
 
+NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
+
 AskedGuidance = str | Sequence[str | Guidance]
 """Names of kinds, separated by commas or in a list, which may hold objects of one's own too."""
 
 
+@documented(train_options())
 def train(
     environment: str,
     out: str | Path,
     *,
-    agent: AgentName = "td3",
+    agent: str = DEFAULT_AGENT,
     guide: str | Path | None = None,
-    scale: ScaleName = "cpu",
-    steps: int | None = None,
-    batch_size: int | None = None,
-    warm_up: int | None = None,
+    guidance: AskedGuidance | None = None,
+    scale: ScaleName = DEFAULT_SCALE,
     seed: int = 0,
     seeds: int = 1,
-    action_bins: int = 3,
-    schedule: Schedule | None = None,
     log: Log | None = None,
-    learner: AgentOptions | None = None,
-    guidance: AskedGuidance | None = None,
-    guide_options: GuideOptions | None = None,
-    loop: OnlineLoopOptions | None = None,
     overwrite: bool = False,
     sinks: Sequence[SinkName] = (),
+    **settings: Any,
 ) -> AgentPolicy | list[AgentPolicy]:
-    """Train an agent in an environment and write the run to `out`; see `TrainOptions` for each option.
+    """Train an agent in an environment and write the run to `out`.
 
-        agent = actionless.train("Hopper-v5", "runs/guided", guide="runs/hopper")
+        agent = actionless.train("Hopper-v5", "runs/guided", guide="runs/hopper", steps=100_000)
         agent.act(states)
 
     `guide` is the run (or the directory) of a `pretrain`; its log is read again where it is needed, unless given.
-    `guidance` names how it guides, and takes `Guidance` objects of your own, which need no guide. `schedule` is any
-    function from the step to β. A run with such an object or function can be resumed from Python alone.
+    `guidance` names how it guides, and takes `Guidance` objects of your own, which need no guide. A run with an object
+    or a function from Python can be resumed from Python alone. More than one of `seeds`, counted from `seed` on, gives
+    a list of agents, each with a run of its own in `out/seed-N`. Settings have the names that the flags of `actionless
+    train` have; None leaves one to the agent and the scale. Whole parts may be given too: `learner=Td3Config(...)`.
     """
-    options = TrainOptions(
-        agent=agent,
-        scale=scale,
-        steps=steps,
-        batch_size=batch_size,
-        warm_up=warm_up,
-        seed=seed,
-        action_bins=action_bins,
-        learner=learner or AgentOptions(),
-        guide_options=guide_options or GuideOptions(),
-        loop=loop or OnlineLoopOptions(),
-    )
-    return train_with(
-        environment,
-        Path(out),
-        options,
-        guide,
-        guidance,
-        seeds=seeds,
-        schedule=schedule,
-        log=log,
-        overwrite=overwrite,
-        sinks=sinks,
-    )
-
-
-def train_with(
-    environment: str,
-    out: Path,
-    options: TrainOptions,
-    guide: str | Path | None = None,
-    guidance: AskedGuidance | None = None,
-    *,
-    seeds: int = 1,
-    schedule: Schedule | None = None,
-    log: Log | None = None,
-    overwrite: bool = False,
-    sinks: Sequence[SinkName] = (),
-) -> AgentPolicy | list[AgentPolicy]:
-    """The same with the options as objects, as the command line has them."""
+    out = Path(out)
     require_free(out, overwrite=overwrite)
-    check_train_options(options)
-    check_seeds(options.seed, seeds)
+    check_value("seed", seed, Seed)
+    check_seeds(seed, seeds)
+    given = {name: value for name, value in settings.items() if value is not None}
     where = None if guide is None else str(Path(guide).absolute())
-    asked = options.guidance if guidance is None else guidance
-    given = options.guide_options.given | ({} if schedule is None else {"schedule": schedule})
-    config = resolve_training(options, environment, where, _guidance(asked, given, options, where, log), tuple(sinks))
-    manifest = Manifest("train", config.to_json(), options.seed, _described(config, log))
+    table_entry(AGENTS, agent, "agent")
+    check_value("scale", scale, ScaleName)
+    parts = _guidance(guidance, given, scale, where, log)
+    config = train_settings(environment, agent, scale, given, guide=where, guidance=parts, sinks=tuple(sinks))
+    manifest = Manifest("train", to_json(config), seed, _described(config, log))
     if seeds > 1 and (log is not None or kinds.from_python(config.guidance)):
         raise ActionlessError(
-            f"seeds={seeds}: each has a process of its own, which an object, schedule or log from Python does not "
+            f"seeds={seeds}: each has a process of its own, which an object, function or log from Python does not "
             "reach: call train once for each seed"
         )
-    loop = _loop(config, options.seed, log)
+    loop = _loop(config, seed, log)
     if seeds == 1:
         with Run.create(out, manifest, overwrite=overwrite) as run:
             return work(run, loop)
     # Each seed makes its own: what is wrong with it or its guide is to be known before any of them begins.
     loop.close()
-    numbers = tuple(range(options.seed, options.seed + seeds))
+    numbers = tuple(range(seed, seed + seeds))
     several = SeveralSeeds(numbers, config.all_steps, loop.headline, _memory(config, loop.spec, manifest.data))
     del loop
     return [AgentPolicy.load(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
 def resume_run(
-    run: Run, log: Log | None = None, guidance: Sequence[Guidance] = (), schedule: Schedule | None = None
+    run: Run, log: Log | None = None, guidance: Sequence[Guidance] = (), given: Mapping[str, Any] = NOTHING_GIVEN
 ) -> AgentPolicy:
     """Take a run to its end; at its end, save its agent anew. What was made in Python has to be given again."""
-    config = OnlineConfig.from_json(upgraded_config("train", run.manifest.config))
-    given = {} if schedule is None else {"schedule": schedule}
+    config = online_settings(run.path, run.manifest)
     parts = kinds.restored(config.guidance, guidance, given, str(run.path))
     config = dataclasses.replace(config, guidance=parts)
     if _described(config, log) != run.manifest.data:
@@ -164,7 +122,7 @@ def load_policy(run: str | Path) -> AgentPolicy:
 def replay_of(run: Path) -> Replay:
     """The transitions that a run's newest checkpoint holds."""
     manifest = read_manifest(run)
-    config = OnlineConfig.from_json(upgraded_config("train", manifest.config))
+    config = online_settings(run, manifest)
     config = dataclasses.replace(config, guidance=kinds.restored(config.guidance, (), {}, str(run)))
     with closing(_loop(config, manifest.seed, None)) as loop:
         saved = Checkpoints(run / "checkpoints").newest(like=loop.begin(), old_names=loop.old_names)
@@ -174,19 +132,21 @@ def replay_of(run: Path) -> Replay:
 
 
 def _guidance(
-    asked: AskedGuidance | None, given: Mapping[str, Any], options: TrainOptions, guide: str | None, log: Log | None
+    asked: AskedGuidance | None, given: Mapping[str, Any], scale: ScaleName, guide: str | None, log: Log | None
 ) -> tuple[kinds.Part, ...]:
-    if guide is None and (log is not None or (given and not asked)):
-        raise ActionlessError("options of guidance without a guide: name the run to be guided by (--guide RUN)")
+    """The settings that the chosen kinds of guidance have at this scale, and the objects made in Python."""
+    own = [name for name in given if name in kinds.option_names()]
+    if guide is None and asked is None and (own or log is not None):
+        raise ActionlessError(f"{own[0] if own else 'log'}: guidance options require --guide")
     holds = None if guide is None else policy_files.read(Path(guide))[0]["kind"]
-    chosen = kinds.chosen(asked, guide, holds)
-    parts = kinds.configured(chosen, given, scale=options.scale, guide=guide, steps=steps_of(options))
-    if log is not None and not kinds.reads_log(parts):
+    parts = kinds.presets(kinds.chosen(asked, guide, holds), scale)
+    kinds.require_known(own, parts)
+    if log is not None and not kinds.reads_log(kinds.with_settings(parts, given)):
         raise ActionlessError(f"{guide}: its log is not needed by this guidance: leave it out")
     return parts
 
 
-def _described(config: OnlineConfig, log: Log | None) -> dict[str, Any]:
+def _described(config: OnlineSettings, log: Log | None) -> dict[str, Any]:
     """What run.json says of the guide: which weights, and the log behind them and beside them."""
     if config.guide is None:
         return {}
@@ -199,7 +159,7 @@ def _described(config: OnlineConfig, log: Log | None) -> dict[str, Any]:
     }
 
 
-def _loop(config: OnlineConfig, seed: int, log: Log | None) -> OnlineLoop:
+def _loop(config: OnlineSettings, seed: int, log: Log | None) -> OnlineLoop:
     """All that a run needs, made and checked before anything is written."""
     with ExitStack() as stack:
         environment, evaluation = (
@@ -222,7 +182,7 @@ def _loop(config: OnlineConfig, seed: int, log: Log | None) -> OnlineLoop:
     return loop
 
 
-def _check_guide(config: OnlineConfig, environment: Environment) -> None:
+def _check_guide(config: OnlineSettings, environment: Environment) -> None:
     if config.guide is None or not kinds.need_guide(config.guidance):
         return
     variables = len(policy_files.read(Path(config.guide))[0]["state_names"])
@@ -233,7 +193,7 @@ def _check_guide(config: OnlineConfig, environment: Environment) -> None:
         )
 
 
-def _memory(config: OnlineConfig, spec: Spec, described: dict[str, Any]) -> int:
+def _memory(config: OnlineSettings, spec: Spec, described: dict[str, Any]) -> int:
     """Bytes of the replay, and of the guidance."""
     row = 4 * (2 * spec.state_dim + spec.action_dim) + 6
     logged = described.get("guide", {}).get("data", {}).get("transitions", 0)
