@@ -90,9 +90,9 @@ def test_finished_run_is_left_alone(run, caplog):
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
-def test_verbs_that_cannot_be_gone_on_with(tmp_path):
+def test_verbs_that_cannot_be_resumed(tmp_path):
     Run.create(tmp_path / "run", Manifest("inspect", {}, 0, {})).close()
-    with pytest.raises(ActionlessError, match="run: a run of 'inspect', which cannot be gone on with"):
+    with pytest.raises(ActionlessError, match="run: a run of 'inspect', which cannot be resumed"):
         actionless.resume(tmp_path / "run")
 
 
