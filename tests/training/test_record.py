@@ -232,7 +232,7 @@ def test_choices_of_a_task_are_one_number_each(tmp_path):
         ({"level": "good"}, "level='good': choose 'random', 'medium', 'expert', 'replay'"),
         ({"steps": 0}, "steps=0: choose at least 1"),
         ({"seed": -1}, "seed=-1: choose between"),
-        ({"out": "file.npz"}, r"file\.npz: a recording is an HDF5 file; name it FILE\.hdf5"),
+        ({"out": "file.npz"}, r"file\.npz: a recording is an HDF5 file: name it FILE\.hdf5"),
         ({"out": "none/file.hdf5"}, "the folder .*none does not exist; create it first"),
     ],
 )
@@ -294,7 +294,7 @@ def test_command_line(folder, tmp_path, capsys):
 def test_metadata_of_other_files(tmp_path):
     with h5py.File(tmp_path / "other.hdf5", "w") as file:
         file["observations"] = np.zeros((2, 1))
-    with pytest.raises(ActionlessError, match="does not say how it was made"):
+    with pytest.raises(ActionlessError, match="has no metadata about how it was made"):
         read_metadata(tmp_path / "other.hdf5")
     (tmp_path / "text.hdf5").write_text("no")
     with pytest.raises(ActionlessError, match="cannot be read as HDF5"):
