@@ -23,15 +23,14 @@ from actionless.discretise import Discretiser
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
 from actionless.guidance.switch import Fixed
-from actionless.offline.learner import Spec
-from actionless.offline.presets import SCALES as OFFLINE_SCALES
-from actionless.offline.presets import create_learner, preset
-from actionless.offline.state_policy import StatePolicy, policy_of
+from actionless.offline.learner import PolicyLabel, Spec
+from actionless.offline.methods import METHODS
+from actionless.offline.state_policy import StatePolicy
 from actionless.online.environments import make
 from actionless.runs.threads import use_threads
 from actionless.training import online
 from actionless.training.online import OnlineLoop
-from actionless.training.online_options import OnlineLoopOptions, TrainOptions, resolve_training
+from actionless.training.online_settings import train_settings
 
 TASK, WARM_UP, BETA = "HalfCheetah-v5", 1000, 0.5
 Turn = Callable[[int], None]
@@ -53,18 +52,18 @@ def random_log(steps: int = 5000) -> Log:
 
 def untrained_policy(log: Log) -> StatePolicy:
     """A state policy of the `cpu` scale."""
-    config = preset("oso-decqn", OFFLINE_SCALES["cpu"])
-    learner = create_learner(Spec(log.state_dim, 3), config, jax.random.key(0, impl="rbg"))
+    method = METHODS["oso-decqn"]
+    learner = method.learner.create(Spec(log.state_dim, 3), method.config_at("cpu"), jax.random.key(0, impl="rbg"))
     discretiser = Discretiser.fit(log.states, log.next_states)
-    policy = policy_of(learner, discretiser, method="oso-decqn", state_names=log.state_names, provenance={})
+    policy = learner.policy(discretiser, PolicyLabel("oso-decqn", log.state_names))
     assert isinstance(policy, StatePolicy)
     return policy
 
 
 def ours(steps: int, guided: bool) -> Turn:
     """Our loop, without evaluation."""
-    loop = OnlineLoopOptions(log_every=steps, evaluate_every=steps)
-    config = resolve_training(TrainOptions(steps=steps, warm_up=WARM_UP, loop=loop), TASK, None)
+    given = {"steps": steps, "warm_up": WARM_UP, "log_every": steps, "evaluate_every": steps}
+    config = train_settings(TASK, "td3", "cpu", given)
     environment, guide = make(TASK), None
     if guided:
         log = random_log()
@@ -76,7 +75,7 @@ def ours(steps: int, guided: bool) -> Turn:
             schedule=Fixed(BETA),
             config=GuideConfig(idm=IDM_SCALES["cpu"]),
         )
-    task = OnlineLoop(environment, make(TASK), config, 0, guide)
+    task = OnlineLoop(environment, make(TASK), config, 0, [] if guide is None else [guide])
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from actionless.offline.learner import Batch, Spec
+from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
-from actionless.offline.presets import SCALES
 from benchmarks.measure import in_fresh_process, timed
 
 ROWS, MATMUL = 20_000, 1024
@@ -66,7 +67,8 @@ def jax_updates(size: Size, updates: int) -> Callable[[], None]:
     """Many updates in one dispatch, batches drawn inside; the training loop draws them on the host."""
     config = OsoDecqnConfig(hidden=size.hidden, ensemble=size.ensemble)
     learner = OsoDecqn.create(Spec(size.state_dim, size.bins), config, jax.random.key(0, impl="rbg"))
-    data = Batch(**{name: jnp.asarray(a) for name, a in arrays(size).items()})
+    columns: dict[str, Any] = {name: jnp.asarray(a) for name, a in arrays(size).items()}
+    data = Batch(**columns)
 
     def step(learner: OsoDecqn, key: jax.Array) -> tuple[OsoDecqn, dict[str, jax.Array]]:
         rows_key, update_key = jax.random.split(key)
@@ -197,11 +199,13 @@ def own_memory(size: Size) -> dict[str, float]:
 
 
 def all_sizes() -> dict[str, Size]:
-    scale = SCALES["cpu"]
+    method = METHODS["oso-decqn"]
+    config = method.config_at("cpu")
+    assert isinstance(config, OsoDecqnConfig)
     return {
         "paper": PAPER,
         "paper_78": Size((512, 512, 512), 78),
-        "cpu": Size(scale.hidden, 11, scale.ensemble, scale.batch_size),
+        "cpu": Size(config.hidden, 11, config.ensemble, method.size("cpu").batch_size),
     }
 
 

@@ -12,24 +12,24 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actionless.offline.afdt import AfdtConfig
 from actionless.offline.learner import Batch, Spec
-from actionless.offline.presets import SCALES, Method, ScaleName, create_learner, length, preset
+from actionless.offline.methods import METHODS
+from actionless.online.agent import RETURNS, Transitions
 from actionless.online.agent import Spec as TaskSpec
-from actionless.online.agent import Transitions
-from actionless.online.presets import LABELLED_SCALES, LabelledName, create_agent, labelled_preset
+from actionless.online.agents import LABELLED, LABELLED_SCALES, create_agent, labelled_preset
+from actionless.settings import ScaleName
 from actionless.updates import Learner, train_state, updated
 
 STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
-WITHOUT_ACTIONS: tuple[Method, ...] = ("oso-decqn", "afdt")
-WITH_ACTIONS: tuple[LabelledName, ...] = get_args(LabelledName)
+WITHOUT_ACTIONS = ("oso-decqn", "afdt")
+WITH_ACTIONS = tuple(LABELLED)
 COMPARED: tuple[ScaleName, ...] = ("cpu", "paper")
 LOG = "walker2d_medium-v2"
 
@@ -56,24 +56,24 @@ class Contestant(NamedTuple):
         return run
 
 
-def without_actions(method: Method, scale: ScaleName) -> Contestant:
+def without_actions(name: str, scale: ScaleName) -> Contestant:
     """On steps of one long episode."""
-    config, (updates, batch_size) = preset(method, SCALES[scale], LOG), length(method, SCALES[scale], LOG)
-    rows = batch_size * (config.context if isinstance(config, AfdtConfig) else 1)
+    method = METHODS[name]
+    config, size = method.config_at(scale), method.size(scale)
+    rows = size.batch_size * config.declares.window
     rng, count = np.random.default_rng(0), UPDATES * rows
     batches = Batch(
         **two_states(rng, count),
         rewards=jnp.ones(count),
         masks=jnp.ones(count),
         deltas=jnp.asarray(rng.integers(0, 3, (count, STATE_DIM)), jnp.int8),
-        to_go=jnp.ones(count),
-        times=jnp.full(count, LONGEST - 1, jnp.int32),
+        extra={"to_go": jnp.ones(count), "times": jnp.full(count, LONGEST - 1, jnp.int32)},
     )
     spec, key = Spec(STATE_DIM, 3, longest_episode=LONGEST), jax.random.key(0, impl="rbg")
-    return Contestant(eqx.filter_jit(create_learner)(spec, config, key), batches, rows, updates)
+    return Contestant(eqx.filter_jit(method.learner.create)(spec, config, key), batches, rows, size.steps_for(LOG))
 
 
-def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
+def with_actions(method: str, scale: ScaleName) -> Contestant:
     """On transitions that need not belong together."""
     sizes = LABELLED_SCALES[scale]
     rng, count = np.random.default_rng(0), UPDATES * sizes.batch_size
@@ -82,10 +82,10 @@ def with_actions(method: LabelledName, scale: ScaleName) -> Contestant:
         actions=jnp.asarray(rng.uniform(-1, 1, (count, ACTION_DIM)), jnp.float32),
         rewards=jnp.ones(count),
         discounts=jnp.full(count, 0.99),
-        returns=jnp.ones(count),
+        extra={RETURNS: jnp.ones(count)},
     )
     spec, key = TaskSpec(STATE_DIM, ACTION_DIM, None), jax.random.key(0, impl="rbg")
-    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, sizes), key)
+    agent = eqx.filter_jit(create_agent)(spec, labelled_preset(method, scale), key)
     return Contestant(agent, batches, sizes.batch_size, sizes.offline_steps)
 
 

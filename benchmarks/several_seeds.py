@@ -98,12 +98,13 @@ def work(options: argparse.Namespace) -> None:
     import numpy as np
 
     from actionless.offline.learner import Batch, Spec
-    from actionless.offline.presets import SCALES, create_learner, preset
+    from actionless.offline.methods import METHODS
 
-    scale = SCALES[options.scale]
-    spec, config = Spec(options.dim, bins=3), preset("oso-decqn", scale)
+    method = METHODS["oso-decqn"]
+    spec, config = Spec(options.dim, bins=3), method.config_at(options.scale)
     rng = np.random.default_rng(0)
-    rows, dim, size = options.updates * scale.batch_size, options.dim, scale.batch_size
+    dim, size = options.dim, method.size(options.scale).batch_size
+    rows = options.updates * size
     batches = Batch(
         states=jnp.asarray(rng.normal(size=(rows, dim)).astype(np.float32)),
         next_states=jnp.asarray(rng.normal(size=(rows, dim)).astype(np.float32)),
@@ -121,7 +122,7 @@ def work(options: argparse.Namespace) -> None:
 
     seeds = options.seeds if options.worker == "vmap" else 1
     keys = jax.vmap(lambda seed: jax.random.key(seed, impl="rbg"))(jnp.arange(seeds))
-    learners = jax.vmap(lambda key: create_learner(spec, config, key))(keys)
+    learners = jax.vmap(lambda key: method.learner.create(spec, config, key))(keys)
     if options.worker == "vmap":
         # Each seed draws its own batches, as separate runs do.
         batches = jax.tree.map(lambda array: jnp.stack([jnp.roll(array, i, axis=0) for i in range(seeds)]), batches)

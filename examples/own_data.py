@@ -23,8 +23,8 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
     """Write the three runs to `out`, and say what came of them."""
     updates, steps = {"smoke": (60, 400), "cpu": (6_000, 10_000)}[scale]
     log = actionless.read(LOG)
-    sizes = actionless.LearnerOptions(hidden=HIDDEN, ensemble=3, learning_rate=1e-3)
-    actionless.pretrain(LOG, out / "policy", scale=scale, steps=updates, batch_size=128, learner=sizes)
+    sizes = {"hidden": HIDDEN, "ensemble": 3, "learning_rate": 1e-3}
+    actionless.pretrain(LOG, out / "policy", scale=scale, steps=updates, batch_size=128, **sizes)
     print(diagnose_run(out / "policy").verdict.sentence)
 
     policy = actionless.StatePolicy.load(out / "policy")
@@ -34,7 +34,7 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
 
     learner = actionless.AgentOptions(hidden=HIDDEN)
     for name, guide in (("guided", out / "policy"), ("alone", None)):
-        guidance = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
+        guide_options = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
         actionless.train(
             TASK,
             out / name,
@@ -43,7 +43,7 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
             steps=steps,
             batch_size=128,
             learner=learner,
-            guidance=guidance,
+            guide_options=guide_options,
         )
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 

@@ -61,6 +61,7 @@ def part_of(module: str) -> str:
 
 def against_the_order(graph: dict[str, set[str]], order: list[str]) -> list[str]:
     place = {part: number for number, part in enumerate(order)}
+    assert place.keys() >= {part_of(module) for module in graph}, "docs/architecture.md does not place every part"
     return [
         f"{module} imports {imported}, of a part to its right"
         for module, imports in sorted(graph.items())

@@ -16,6 +16,7 @@ from actionless.settings import (
     FromPython,
     NonNegative,
     Number,
+    Parts,
     Positive,
     Settings,
     changed,
@@ -57,7 +58,7 @@ class Whole(Settings):
     target: Number | None = None
     expectile: Annotated[float, Bounds(0, 1, above=True, below=True)] = 0.7
     learner: Settings = field(default_factory=Loud)
-    guidance: tuple[Settings, ...] = ()
+    guidance: Parts = ()
     size: Derived[int] = 7
 
     def check(self):
@@ -127,7 +128,7 @@ def test_a_whole_part_can_be_replaced_and_changed_further():
 
 def test_prefixes_begin_at_the_second_level():
     assert set(flat_names(WHOLE)) == {
-        *("name", "steps", "rate", "share", "target", "expectile", "guidance"),
+        *("name", "steps", "rate", "share", "target", "expectile"),
         *("volume", "inner_hidden", "inner_every", "schedule"),
     }
 

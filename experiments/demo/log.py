@@ -34,8 +34,9 @@ def main() -> None:
             steps=TRAIN_STEPS,
             batch_size=128,
             seed=SEED,
-            learner=actionless.AgentOptions(hidden=(128, 128), learning_rate=1e-3),
-            loop=actionless.OnlineLoopOptions(snapshots=True),
+            hidden=(128, 128),
+            learning_rate=1e-3,
+            snapshots=True,
         )
     actionless.record(
         TASK, recording, level="expert", steps=STEPS, run=run, agent="sac", train_steps=TRAIN_STEPS, seed=SEED

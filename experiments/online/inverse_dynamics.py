@@ -18,18 +18,18 @@ import actionless
 from actionless.data.log import Log
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IdmConfig
-from actionless.guidance.switch import Fixed
+from actionless.guidance.schedule import Fixed
 from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.replay import Replay
 from actionless.training.train import replay_of
 
 TRANSITIONS, WARM_UP, TOGETHER, MEASURED_EVERY, AHEAD = 25_000, 1_000, 20, 5_000, 2_000
-CONFIGS = [IdmConfig(every=every, bootstrap=bootstrap) for bootstrap in (True, False) for every in (1, 2, 4)]
+CONFIGS = [GuideConfig(IdmConfig(every=every), bootstrap) for bootstrap in (True, False) for every in (1, 2, 4)]
 
 
 def measured(
-    config: IdmConfig, replay: Replay, agent: AgentPolicy, policy: StatePolicy, log: Log
+    config: GuideConfig, replay: Replay, agent: AgentPolicy, policy: StatePolicy, log: Log
 ) -> Iterator[dict[str, float]]:
     """One row for each measurement."""
     chosen = np.sort(np.random.default_rng(0).integers(0, len(log), AHEAD))
@@ -40,7 +40,7 @@ def measured(
         steps=TRANSITIONS,
         log=log,
         schedule=Fixed(1.0),
-        config=GuideConfig(idm=config),
+        config=config,
     )
 
     def error(states: np.ndarray, next_states: np.ndarray, actions: np.ndarray) -> float:
@@ -53,7 +53,7 @@ def measured(
         guide.observe(replay.states[step], replay.actions[step], 0.0, replay.next_states[step], step)
         lived = step + 1
         if lived > WARM_UP and lived % TOGETHER == 0:
-            guide.learn(step, TOGETHER // config.every, agent.act)
+            guide.learn(lived - TOGETHER, lived, agent.act)
         if lived % MEASURED_EVERY == 0:
             ahead = slice(lived, lived + AHEAD)
             yield {
@@ -80,7 +80,7 @@ def main() -> None:
         writer = None
         for config in CONFIGS:
             for row in measured(config, replay, agent, policy, log):
-                row = {"bootstrap": config.bootstrap, "steps_per_update": config.every} | {
+                row = {"bootstrap": config.bootstrap, "steps_per_update": config.idm.every} | {
                     name: round(value, 3) for name, value in row.items()
                 }
                 if writer is None:

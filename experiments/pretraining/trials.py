@@ -4,6 +4,7 @@
 
 The policy is trained on LOG without actions. To see what its proposals are worth, and for that alone, an inverse
 dynamics model is fitted to the labelled logs and ten episodes are played through it. Prints a JSON row per evaluation.
+Here `--alpha` is the whole weight of the penalty: no scale multiplies it.
 Needs gymnasium[mujoco].
 """
 
@@ -21,11 +22,12 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import actionless
+from actionless.data.log import returns_to_go
 from actionless.networks import MLP
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig, chosen, utilities
 from actionless.optimise import Adam
-from actionless.training.prepared import Preparation, Split, discounted_returns
+from actionless.training.batches import Preparation, Split
 
 BATCH, DISPATCH = 256, 500
 
@@ -136,7 +138,7 @@ def main() -> None:
     discretiser = actionless.Discretiser.fit(log.states, log.next_states)
     split, preparation = Split.by_episode(log, 0.1, seed=0), Preparation(log, discretiser)
     data, held_out = (preparation.many_rows(rows).on_device() for rows in (split.training, split.held_out))
-    returns = discounted_returns(log.rewards, log.ends, config.discount)[split.held_out]
+    returns = returns_to_go(log.rewards, log.ends, config.discount)[split.held_out]
     idm = inverse_dynamics(arguments.labelled, discretiser)
 
     key = jax.random.key(arguments.seed)

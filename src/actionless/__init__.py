@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from actionless.errors import ActionlessError
     from actionless.guidance.guide import Guide, GuideConfig
     from actionless.guidance.idm import IdmConfig
-    from actionless.guidance.switch import Fixed, PaperSchedule
+    from actionless.guidance.interface import Guidance
+    from actionless.guidance.schedule import Fixed, PaperSchedule
     from actionless.offline.planner import Planner
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
     from actionless.reporting.report import report
     from actionless.training.finetune import finetune
-    from actionless.training.finetune_options import LabelledOptions
-    from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
-    from actionless.training.options import LearnerOptions, LoopOptions
+    from actionless.training.online_settings import OnlineLoopSettings
     from actionless.training.pretrain import pretrain
+    from actionless.training.pretrain_settings import LoopSettings
     from actionless.training.record import record
     from actionless.training.resume import resume
     from actionless.training.train import train
@@ -31,20 +31,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionPolicy",
     "ActionlessError",
-    "AgentOptions",
     "AgentPolicy",
     "Discretiser",
     "Fixed",
+    "Guidance",
     "Guide",
     "GuideConfig",
-    "GuideOptions",
     "IdmConfig",
-    "LabelledOptions",
-    "LearnerOptions",
     "Log",
-    "LoopOptions",
+    "LoopSettings",
     "Normaliser",
-    "OnlineLoopOptions",
+    "OnlineLoopSettings",
     "PaperSchedule",
     "Planner",
     "ReadOptions",
@@ -64,21 +61,18 @@ __all__ = [
 _HOME = {
     "ActionPolicy": "actionless.offline.state_policy",
     "ActionlessError": "actionless.errors",
-    "AgentOptions": "actionless.training.online_options",
     "AgentPolicy": "actionless.online.agent_policy",
     "Discretiser": "actionless.discretise",
-    "Fixed": "actionless.guidance.switch",
+    "Fixed": "actionless.guidance.schedule",
+    "Guidance": "actionless.guidance.interface",
     "Guide": "actionless.guidance.guide",
     "GuideConfig": "actionless.guidance.guide",
-    "GuideOptions": "actionless.training.online_options",
     "IdmConfig": "actionless.guidance.idm",
-    "LabelledOptions": "actionless.training.finetune_options",
-    "LearnerOptions": "actionless.training.options",
     "Log": "actionless.data.log",
-    "LoopOptions": "actionless.training.options",
+    "LoopSettings": "actionless.training.pretrain_settings",
     "Normaliser": "actionless.discretise",
-    "OnlineLoopOptions": "actionless.training.online_options",
-    "PaperSchedule": "actionless.guidance.switch",
+    "OnlineLoopSettings": "actionless.training.online_settings",
+    "PaperSchedule": "actionless.guidance.schedule",
     "Planner": "actionless.offline.planner",
     "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",

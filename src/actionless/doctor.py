@@ -204,7 +204,8 @@ def _speed(seconds: float) -> Speed:
     import numpy as np
 
     from actionless.offline.learner import Batch, Spec
-    from actionless.offline.presets import SCALES, create_learner, preset
+    from actionless.offline.methods import METHODS
+    from actionless.offline.oso_decqn import OsoDecqnConfig
     from actionless.updates import train_state, updated
 
     rng = np.random.default_rng(0)
@@ -212,8 +213,10 @@ def _speed(seconds: float) -> Speed:
     product = jax.jit(lambda a: a @ a)
     products, _ = _rate(lambda: product(matrix), seconds / 2)
 
-    scale, together = SCALES["cpu"], 10
-    rows = scale.batch_size * together
+    method, together = METHODS["oso-decqn"], 10
+    config, batch_size = method.config_at("cpu"), method.size("cpu").batch_size
+    assert isinstance(config, OsoDecqnConfig)
+    rows = batch_size * together
     batches = Batch(
         states=jnp.asarray(rng.normal(size=(rows, STATE_DIM)), jnp.float32),
         next_states=jnp.asarray(rng.normal(size=(rows, STATE_DIM)), jnp.float32),
@@ -222,19 +225,19 @@ def _speed(seconds: float) -> Speed:
         deltas=jnp.asarray(rng.integers(0, 3, (rows, STATE_DIM)), jnp.int32),
     )
     key = jax.random.key(0, impl="rbg")
-    learner = create_learner(Spec(STATE_DIM, bins=3), preset("oso-decqn", scale), key)
-    held = [train_state(learner, jax.tree.map(lambda rows: rows[: scale.batch_size], batches), key)]
+    learner = method.learner.create(Spec(STATE_DIM, bins=3), config, key)
+    held = [train_state(learner, jax.tree.map(lambda rows: rows[:batch_size], batches), key)]
 
     def update() -> jax.Array:
-        held[0] = updated(held[0], batches, 0, together, key, scale.batch_size)
+        held[0] = updated(held[0], batches, 0, together, key, batch_size)
         return held[0].updates
 
     dispatches, busy = _rate(update, seconds / 2)
-    hidden = " × ".join(map(str, scale.hidden))
+    hidden = " × ".join(map(str, config.hidden))
     return Speed(
         matmul=f"float32 product of {MATMUL} × {MATMUL}",
         matmul_gflops=products * 2 * MATMUL**3 / 1e9,
-        updates=f"OSO-DecQN, {scale.ensemble} networks of {hidden}, batch {scale.batch_size}, {STATE_DIM} variables",
+        updates=f"OSO-DecQN, {config.ensemble} networks of {hidden}, batch {batch_size}, {STATE_DIM} variables",
         updates_per_second=dispatches * together,
         cores_busy=busy,
     )

@@ -86,6 +86,14 @@ Derived = Annotated[Value, _Derived()]
 """`Derived[int]`: filled in by the program."""
 
 
+class _Parts:
+    """Marks a field that holds several groups of settings."""
+
+
+Parts = Annotated[tuple[Any, ...], _Parts()]
+"""Several groups of settings; what is made in Python, and is no `Settings`, may stand among them."""
+
+
 class Settings:
     """Base of every settings class. Fields are checked against their annotations when an object is made.
 
@@ -181,9 +189,9 @@ def _flat(settings: Settings, path: tuple[str | int, ...], prefix: str) -> Itera
             continue
         value, here = getattr(settings, name), (*path, name)
         inner = f"{name}_" if path else ""
-        if isinstance(value, Settings) and is_part(hint):
+        if is_part(hint):
             yield from _flat(value, here, inner)
-        elif isinstance(value, tuple) and any(isinstance(part, Settings) for part in value):
+        elif _holds_parts(hint):
             for number, part in enumerate(value):
                 if isinstance(part, Settings):
                     yield from _flat(part, (*here, number), inner)
@@ -191,10 +199,19 @@ def _flat(settings: Settings, path: tuple[str | int, ...], prefix: str) -> Itera
             yield prefix + name, here
 
 
+def part_names(part: Settings) -> dict[str, tuple[str | int, ...]]:
+    """The same for a group of settings within others, such as a learner: the path begins in the group."""
+    return {name: path[1:] for name, path in _flat(part, ("",), "")}
+
+
 def is_part(hint: Any) -> bool:
     """Whether a field is a group of settings. One that may also be None is a single setting."""
     bare, _ = _unwrapped(hint)
     return bare is Settings or (isinstance(bare, type) and issubclass(bare, Settings))
+
+
+def _holds_parts(hint: Any) -> bool:
+    return get_origin(hint) is Annotated and any(isinstance(note, _Parts) for note in get_args(hint)[1:])
 
 
 def changed(
@@ -243,7 +260,11 @@ def field_help(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _own_help(cls: type) -> dict[str, str]:
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    try:
+        source = inspect.getsource(cls)
+    except (OSError, TypeError):  # of a class that was typed at a prompt
+        return {}
+    body = ast.parse(textwrap.dedent(source)).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}
     for field, text in zip(body.body, body.body[1:], strict=False):

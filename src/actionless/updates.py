@@ -34,7 +34,7 @@ class TrainState(NamedTuple):
 
 def train_state(learner: Learner, example: Any, key: PRNGKeyArray) -> TrainState:
     """Before the first update; `example` is a batch of the shape to come."""
-    _, metrics = jax.eval_shape(lambda: learner.update(example, key))
+    _, metrics = jax.eval_shape(lambda batch, key: learner.update(batch, key), example, key)
     return TrainState(learner, {name: jnp.zeros(()) for name in metrics}, jnp.zeros((), jnp.int32))
 
 

@@ -6,7 +6,6 @@ One real run of each verb says what the loops add; what each method and agent me
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import jax
 import numpy as np
@@ -16,17 +15,16 @@ from linear_environment import LINEAR, labelled_log, planner
 import actionless
 from actionless import cli
 from actionless.discretise import Discretiser
-from actionless.guidance.planning import PlanGuide
+from actionless.guidance.guided_sac import GuidedSacConfig
+from actionless.guidance.plans import PlanGuide
 from actionless.offline import learner as offline
-from actionless.offline import presets as methods
+from actionless.offline.methods import METHODS
 from actionless.online import agent as online
-from actionless.online import presets as agents
-from actionless.online.guided_sac import GuidedSacConfig
+from actionless.online import agents
+from actionless.online.labelled_log import LabelledLog
 from actionless.online.replay import Replay
-from actionless.training.heldout import HEADLINE
-from actionless.training.online_options import OnlineLoopOptions
-from actionless.training.options import LoopOptions
-from actionless.training.prepared import Courses, Preparation
+from actionless.training.batches import Preparation
+from actionless.training.heldout import possible_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 VARIABLES = ("s0", "s1")
@@ -46,19 +44,19 @@ def keys_of_rows(path):
 
 
 def of_updates(create, spec, config, batch):
-    """What an update measures, without making one."""
-    return set(jax.eval_shape(lambda: create(spec, config, KEY).update(batch, KEY)[1]))
+    """The metrics of an update, without making one."""
+    return set(jax.eval_shape(lambda batch: create(spec, config, KEY).update(batch, KEY)[1], batch))
 
 
 def a_planners_guide():
-    """A planner's guide that has seen something."""
+    """A planner's guide that has observed steps."""
     guide = PlanGuide.create(planner(), 1.0)
-    guide.reward(np.zeros(2), 0.0, np.ones(2), begins=True)
+    guide.reward(np.zeros(2), 0.0, np.ones(2), first=True)
     return guide
 
 
 def nested(figures, lead=""):
-    """The keys of an object in the words of the page: a.b for objects, a[].b for lists of them."""
+    """The keys of an object as the page writes them: a.b for objects, a[].b for lists of them."""
     for key, value in figures.items():
         name = f"{lead}{'NAME' if key in VARIABLES else key}"
         if isinstance(value, dict):
@@ -76,36 +74,37 @@ def run(tmp_path_factory):
     log = labelled_log()
     arrays = {"states": log.states, "next_states": log.next_states, "rewards": log.rewards, "actions": log.actions}
     np.savez(folder / "linear.npz", **arrays, terminals=log.ends)  # so that there are complete returns
-    loop = LoopOptions(log_every=10, evaluate_every=10)
-    actionless.pretrain(folder / "linear.npz", folder / "run", scale="smoke", steps=10, loop=loop)
+    brief = {"scale": "smoke", "steps": 10, "log_every": 10, "evaluate_every": 10}
+    actionless.pretrain(folder / "linear.npz", folder / "run", **brief)
     return folder / "run"
 
 
 def test_pretraining(run):
     log = labelled_log()
-    preparation = Preparation(log, Discretiser.fit(log.states, log.next_states), Courses.of(log))
-    batch = preparation.many_rows(np.arange(10)).on_device()
-    measured = keys_of_rows(run / "metrics.jsonl") | set(HEADLINE)
-    for method in get_args(methods.Method):
-        config = methods.preset(method, methods.SCALES["smoke"])
-        measured |= of_updates(methods.create_learner, offline.Spec(2, 3, 2), config, batch)
+    measured = keys_of_rows(run / "metrics.jsonl")
+    for method in METHODS.values():
+        config = method.config_at("smoke")
+        preparation = Preparation.of(log, Discretiser.fit(log.states, log.next_states), config.declares.columns)
+        batch = preparation.many_rows(np.arange(10)).on_device()
+        measured |= of_updates(method.learner.create, offline.Spec(2, 3, 2), config, batch)
+        measured |= set(possible_names(config.declares.shown))
     assert measured == documented("metrics.jsonl of pretrain")
 
 
 def test_training_and_the_summary(run, tmp_path):
-    loop = OnlineLoopOptions(log_every=20, evaluate_every=20, episodes=1)
     # The agent that compiles fastest.
-    brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8}
-    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, loop=loop, **brief)
+    brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8, "episodes": 1}
+    brief |= {"log_every": 20, "evaluate_every": 20}
+    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, **brief)
     rows = keys_of_rows(tmp_path / "run" / "metrics.jsonl")
     measured = {re.sub(f"/({'|'.join(VARIABLES)})$", "/NAME", key) for key in rows}
-    for agent in get_args(agents.AgentName):
+    for agent in agents.AGENTS:
         spec = online.Spec(2, 2, 3 if agent == "decqn" else None)
         batch = Replay.create(8, spec).sample(np.zeros(8, np.int64), 1, 0.99)
-        config = agents.preset(agent, agents.SCALES["smoke"])
+        config = agents.preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_guiding=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, PlanGuide.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured |= of_updates(agents.create_agent, spec, GuidedSacConfig(hidden=(8,)), batch)
     measured |= set(a_planners_guide().metrics())
     assert measured == documented("metrics.jsonl of train")
@@ -115,10 +114,10 @@ def test_training_and_the_summary(run, tmp_path):
 
 def test_finetuning_beside_training():
     spec = online.Spec(2, 2, None)
-    batch = Replay.create(8, spec, with_returns=True).sample(np.zeros(8, np.int64), 1, 0.99)
+    batch = Replay.create(8, spec, LabelledLog.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured = set()
-    for agent in get_args(agents.LabelledName):
-        config = agents.labelled_preset(agent, agents.LABELLED_SCALES["smoke"])
+    for agent in agents.LABELLED:
+        config = agents.labelled_preset(agent, "smoke")
         measured |= of_updates(agents.create_agent, spec, config, batch)
     with_another_meaning = {"step", "loss", "actor_loss"}
     new = measured - documented("metrics.jsonl of train")

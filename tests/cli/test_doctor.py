@@ -61,7 +61,7 @@ def test_json_has_the_same_for_machines_and_speed_is_measured(capsys, monkeypatc
 def test_a_machine_that_others_use_is_said_to_be(busy, shared, capsys, monkeypatch):
     monkeypatch.setattr(doctor, "_speed", lambda _seconds: doctor.Speed("", 1.0, "", 1.0, busy))
     assert cli.run(["doctor"]) == 0
-    assert ("other processes were at work" in capsys.readouterr().out) == shared
+    assert ("other processes were running" in capsys.readouterr().out) == shared
 
 
 def test_an_extra_that_is_absent_comes_with_its_command(capsys, monkeypatch):

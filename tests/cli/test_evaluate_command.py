@@ -10,14 +10,14 @@ import actionless
 from actionless import cli
 from actionless.execution.job import is_done
 from actionless.runs.directory import read_result
-from actionless.training.options import LearnerOptions, LoopOptions
 from actionless.training.pretrain import pretrain
 
 TINY = {
     "scale": "smoke",
     "steps": 20,
-    "learner": LearnerOptions(hidden=(8,), ensemble=2),
-    "loop": LoopOptions(held_out=0.5),
+    "hidden": (8,),
+    "ensemble": 2,
+    "held_out": 0.5,
 }
 
 
@@ -170,6 +170,6 @@ class TestMistakes:
 
 def test_nothing_held_out_is_called_training_data(tmp_path, capsys):
     log = save_walk(tmp_path / "walk.npz")
-    pretrain(log, tmp_path / "run", **TINY | {"method": "bc-delta", "loop": LoopOptions(held_out=0.0)})
+    pretrain(log, tmp_path / "run", **TINY | {"method": "bc-delta", "held_out": 0.0})
     _, out, _ = call(capsys, tmp_path / "run", "--json")
     assert json.loads(out)["log"]["measured_on"] == "training data: nothing was held out"

@@ -47,7 +47,7 @@ def test_what_a_user_can_mend_is_one_line_and_nothing_is_written(capsys, tmp_pat
     page = tmp_path / "page.html"
     assert "no run.json there" in complaint(capsys, "report", tmp_path / "other", "--out", page)
     assert "the output file must end in .html" in complaint(capsys, "report", run, "--out", tmp_path / "page.pdf")
-    assert "nothing to report: name the directory of a run" in complaint(capsys, "report", "--out", page)
+    assert "nothing to report: give the directory of a run" in complaint(capsys, "report", "--out", page)
     (run / "metrics.jsonl").write_text("garbage\n")
     assert "metrics.jsonl, line 1: not a row of metrics" in complaint(capsys, "report", run, "--out", page)
     (run / "metrics.jsonl").unlink()

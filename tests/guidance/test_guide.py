@@ -10,7 +10,7 @@ from toy_guides import SMALL, SMALL_ALONE, UP_AND_DOWN, constant_policy, small_g
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IdmConfig
-from actionless.guidance.switch import Fixed, PaperSchedule
+from actionless.guidance.schedule import Fixed, PaperSchedule
 
 STATE = np.array([0.5, -0.5])
 ACTION = np.array([0.25, -0.25], np.float32)
@@ -34,7 +34,7 @@ def walk(guide, steps, *, act=steady_act, start=0, every=4):
         action = own if proposal is None else proposal
         guide.observe(state, action, float(rng.normal()), state + action, step)
         if (step + 1) % every == 0:
-            guide.learn(step, every, act)
+            guide.learn(step + 1 - every, step + 1, act)
         proposals.append(None if proposal is None else proposal.tolist())
     return proposals
 
@@ -94,7 +94,7 @@ class TestObserve:
         assert guide.state.ring.deltas[0].tolist() == [2, 0]
 
     def test_keeps_the_newest(self):
-        guide = small_guide(Fixed(1.0), config=GuideConfig(SMALL_ALONE.idm, capacity=3))
+        guide = small_guide(Fixed(1.0), config=dataclasses.replace(SMALL_ALONE, capacity=3))
         for step in range(5):
             guide.observe(np.array([step, 0.0]), ACTION, 0.0, STATE, step)
         assert guide.state.ring.stored == 3
@@ -108,14 +108,14 @@ class TestObserve:
 class TestLearn:
     def test_recovers_the_actions_of_a_linear_system(self):
         # s' = s + a, actions of ±0.8: the sign of each variable's change is the sign of the action.
-        idm = IdmConfig(hidden=(32, 32), batch_size=64, bootstrap=False, learning_rate=3e-3)
-        guide = small_guide(Fixed(1.0), config=GuideConfig(idm), steps=300)
+        idm = IdmConfig(hidden=(32, 32), batch_size=64, learning_rate=3e-3, every=1)
+        guide = small_guide(Fixed(1.0), config=GuideConfig(idm, bootstrap=False), steps=300)
         rng = np.random.default_rng(0)
         for step in range(300):
             state, action = rng.normal(size=2), rng.choice([-0.8, 0.8], 2).astype(np.float32)
             guide.observe(state, action, 0.0, state + action, step)
             if step % 50 == 49:
-                guide.learn(step, 64, no_act)
+                guide.learn(step, step + 64, no_act)
         assert np.abs(guide.propose(STATE, 300) - [0.8, -0.8]).max() < 0.1
         assert guide.metrics()["idm/loss"] < 0.3
 
@@ -130,7 +130,7 @@ class TestLearn:
         guide = small_guide(Fixed(1.0), log=log)
         guide.observe(np.full(2, 50.0), -np.ones(2, np.float32), 0.0, np.full(2, 50.0), 0)
         for step in range(80):
-            guide.learn(step, 4, act)
+            guide.learn(step, step + 4, act)
         assert all(states.shape == (32, 2) and states.dtype == np.float64 for states in asked)
         assert np.isin(np.concatenate(asked)[:, 0], log.states[:, 0]).all()
         deltas = UP_AND_DOWN.model.discretiser.delta(log.states, log.next_states) + np.int8(1)
@@ -155,14 +155,14 @@ class TestLearn:
         guide = small_guide(Fixed(1.0), log=walk_log())
         walk(guide, 4, every=100)
         for updates, total in ((3, 3), (4, 7), (0, 7), (1, 8)):
-            guide.learn(3, updates, steady_act)
+            guide.learn(3, 3 + updates, steady_act)
             assert int(guide.state.learning.learner.optimiser.count) == total
 
     def test_two_calls_learn_from_different_rows(self):
         guide, asked = small_guide(Fixed(1.0), log=walk_log(rows=1000)), []
         walk(guide, 4, every=100)
         for _ in range(2):
-            guide.learn(3, 1, lambda states: asked.append(states) or steady_act(states))
+            guide.learn(3, 4, lambda states: asked.append(states) or steady_act(states))
         assert not np.array_equal(*asked)
 
     def test_the_agents_actions_are_a_detached_target(self):
@@ -170,7 +170,7 @@ class TestLearn:
         walk(guide, 4, every=100)
 
         def loss_of_an_agent(weight):
-            guide.learn(3, 1, lambda states: weight * jnp.ones((len(states), 2)))
+            guide.learn(3, 4, lambda states: weight * jnp.ones((len(states), 2)))
             return weight
 
         loss_of_an_agent(0.5)
@@ -207,7 +207,7 @@ class TestNoGuidance:
         assert same(guide.state.ring, before.ring)
 
     def test_learning_stops_with_guidance(self):
-        guide = small_guide(PaperSchedule(0.5, 0.5, 8))
+        guide = small_guide(PaperSchedule(0.5, 0.5, 9))
         walk(guide, 8)
         learnt = saved(guide)
         assert int(learnt.learning.learner.optimiser.count) == 8
@@ -215,7 +215,7 @@ class TestNoGuidance:
         assert same(guide.state.learning, learnt.learning)
 
     def test_a_schedule_that_pauses_remembers_and_goes_on(self):
-        guide = small_guide(lambda step: float(step >= 4))
+        guide = small_guide(lambda step: float(step >= 5))
         walk(guide, 4, act=no_act)
         assert int(guide.state.learning.learner.optimiser.count) == 0
         walk(guide, 4, start=4)
@@ -258,9 +258,9 @@ class TestMetrics:
             walk(guide, 4, every=100)
             guide.metrics()
         for step in (4, 5):
-            one.learn(step, 1, no_act)
+            one.learn(step, step + 1, no_act)
             losses.append(one.metrics()["idm/loss"])
-            two.learn(step, 1, no_act)
+            two.learn(step, step + 1, no_act)
         assert two.metrics()["idm/loss"] == pytest.approx(np.mean(losses))
 
 

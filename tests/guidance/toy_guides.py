@@ -1,5 +1,7 @@
 """Policies, logs and guides small enough to work by hand."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -10,8 +12,8 @@ from actionless.guidance.idm import IdmConfig
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 
-SMALL = GuideConfig(IdmConfig(hidden=(16, 16), batch_size=8))
-SMALL_ALONE = GuideConfig(IdmConfig(hidden=(16, 16), batch_size=8, bootstrap=False))
+SMALL = GuideConfig(IdmConfig(hidden=(16, 16), batch_size=8, every=1))
+SMALL_ALONE = dataclasses.replace(SMALL, bootstrap=False)
 
 
 def constant_policy(outputs, head):

@@ -6,12 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from actionless.discretise import Normaliser
+from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.offline.afdt import MOST_TIMES, Afdt, AfdtConfig, Windows
-from actionless.offline.learner import Batch, Spec
-from actionless.offline.planner import Planner
-from actionless.offline.presets import SCALES, length, plan_returns
+from actionless.offline.learner import Batch, LogFacts, PolicyLabel, Spec
+from actionless.offline.methods import METHODS
 from actionless.updates import train_state, updated
 
 CONFIG = AfdtConfig(context=3, width=16, blocks=1, dropout=0.0, learning_rate=1e-2, warm_up=5, return_scale=10.0)
@@ -25,8 +24,7 @@ def batch_of(states, next_states, to_go, times):
         rewards=jnp.zeros(rows),
         masks=jnp.ones(rows),
         deltas=jnp.zeros((rows, states.shape[1]), jnp.int32),
-        to_go=jnp.asarray(to_go, jnp.float32),
-        times=jnp.asarray(times, jnp.int32),
+        extra={"to_go": jnp.asarray(to_go, jnp.float32), "times": jnp.asarray(times, jnp.int32)},
     )
 
 
@@ -62,7 +60,9 @@ def planner():
     states = np.repeat(rng.normal(size=updates * windows), 3) + 0.1 * side * times
     batches = batch_of(states[:, None], (states + 0.1 * side)[:, None], 10 * side, times)
     state = learner_after(learner, batches, updates, 3 * windows)
-    return Planner.of(state, Normaliser(np.array([5.0]), np.array([2.0])), "afdt", ("x",), {})
+    normaliser = Normaliser(np.array([5.0]), np.array([2.0]))
+    bins = Discretiser(normaliser, np.array([[-0.1, 0.1]]), np.array([[-1.0, 0.0, 1.0]]))
+    return state.policy(bins, PolicyLabel("afdt", ("x",)))
 
 
 def learner_after(learner, batches, updates, rows):
@@ -120,18 +120,21 @@ def test_a_recording_without_a_break_does_not_make_the_network_grow():
 
 
 def test_the_published_lengths():
-    paper = SCALES["paper"]
-    assert [
-        length("afdt", paper, f"walker2d_{level}-v2") for level in ("medium", "medium_replay", "medium_expert")
-    ] == [
-        (15_000, 64),
-        (60_000, 64),
-        (30_000, 64),
-    ]
-    assert length("oso-decqn", paper) == (3_000_000, 256)
+    paper = METHODS["afdt"].size("paper")
+    levels = ("medium", "medium_replay", "medium_expert")
+    assert [paper.steps_for(f"walker2d_{level}-v2") for level in levels] == [15_000, 60_000, 30_000]
+    assert paper.batch_size == 64
+    assert METHODS["oso-decqn"].size("paper").steps_for("walker2d_medium_replay-v2") == 3_000_000
 
 
-def test_returns_asked_for():
-    assert plan_returns("hopper_medium-v2", 10.0, 2000.0) == (3600.0, 1000.0)
-    assert plan_returns("patients", -400.0, 200.0) == (200.0, 400.0)
-    assert plan_returns("patients", 0.0, 0.0) == (0.0, 1.0)
+@pytest.mark.parametrize(
+    ("name", "returns", "expected"),
+    [
+        ("hopper_medium-v2", [10.0, 2000.0], (3600.0, 1000.0)),
+        ("patients", [-400.0, 200.0], (200.0, 400.0)),
+        ("patients", [0.0, 0.0], (0.0, 1.0)),
+    ],
+)
+def test_returns_asked_for(name, returns, expected):
+    config = AfdtConfig().for_log(LogFacts(name, np.array(returns)))
+    assert (config.target_return, config.return_scale) == expected

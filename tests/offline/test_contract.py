@@ -1,17 +1,20 @@
 """What every offline learner must do. A new learner adds a line to CONFIGS and passes."""
 
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_learners import CONFIGS, SPEC, leaves_equal, random_batch, random_discretiser
+from toy_learners import CONFIGS, SPEC, create_learner, leaves_equal, random_batch, random_discretiser
 
 from actionless.errors import ActionlessError
-from actionless.offline.learner import Spec
+from actionless.offline.learner import PolicyLabel, Returns, Spec
 from actionless.offline.planner import Planner
-from actionless.offline.presets import create_learner
-from actionless.offline.state_policy import ActionPolicy, policy_of
+from actionless.offline.policies import POLICY_KINDS, load_policy
+from actionless.offline.state_policy import ActionPolicy
+from actionless.settings import Settings, from_json, to_json
 
 update = eqx.filter_jit(lambda learner, batch, key: learner.update(batch, key))
 
@@ -27,7 +30,7 @@ def learner(method):
 
 
 def learnt_by(learner, method):
-    return policy_of(learner, random_discretiser(), method=method, state_names=("x", "y", "z"), provenance={"log": "a"})
+    return learner.policy(random_discretiser(), PolicyLabel(method, ("x", "y", "z"), {"log": "a"}))
 
 
 def answer(policy, states):
@@ -81,7 +84,8 @@ def test_updates_lower_the_loss_on_a_fixed_batch(learner):
 def test_a_saved_policy_answers_as_before(method, learner, tmp_path):
     policy = learnt_by(learner, method)
     policy.save(tmp_path / "policy")
-    loaded = type(policy).load(tmp_path / "policy")
+    loaded = load_policy(tmp_path / "policy")
+    assert type(loaded) is type(policy) is POLICY_KINDS[policy.kind]
     states = np.random.default_rng(0).normal(2, 3, (40, 3))
     np.testing.assert_array_equal(answer(loaded, states), answer(policy, states))
     assert (loaded.method, loaded.state_names, loaded.provenance) == (method, ("x", "y", "z"), {"log": "a"})
@@ -94,6 +98,19 @@ def test_one_state_or_a_batch(method, learner):
     assert together.shape[:2] == (2, 5)
     np.testing.assert_allclose(answer(policy, states[1, 2]), together[1, 2], rtol=1e-5)
     assert answer(policy, states[:, :0]).shape[:2] == (2, 0)
+
+
+def test_what_is_measured_has_the_declared_score(learner):
+    declared = learner.config.declares
+    measured = learner.measure(random_batch(), random_discretiser(), Returns(1.0, 0.5))
+    assert declared.score in declared.shown
+    assert {declared.score, *declared.shown} <= measured.keys()
+    assert all(isinstance(value, float) and np.isfinite(value) for value in measured.values())
+
+
+def test_settings_survive_json(method):
+    stored = json.loads(json.dumps(to_json(CONFIGS[method])))
+    assert from_json(Settings, stored, "run.json") == CONFIGS[method]
 
 
 def test_bc_action_needs_actions():

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_learners import CONFIGS, SPEC, random_discretiser
+from toy_learners import CONFIGS, SPEC, create_learner, random_discretiser
 
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline import policy_files, state_policy
-from actionless.offline.presets import create_learner
-from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy, policy_of
+from actionless.offline.learner import PolicyLabel
+from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
 
 UNIT = Normaliser(np.zeros(2), np.ones(2))
 THREE_BINS = Discretiser(UNIT, np.tile([-0.1, 0.1], (2, 1)), np.tile([-1.0, 0.0, 1.0], (2, 1)))
@@ -33,7 +33,7 @@ def constant_policy(outputs, head, **options):
 
 def learnt(method, bins=3):
     learner = create_learner(SPEC, CONFIGS[method], jax.random.key(0))
-    return policy_of(learner, random_discretiser(bins), method=method, state_names=("x", "y", "z"), provenance={})
+    return learner.policy(random_discretiser(bins), PolicyLabel(method, ("x", "y", "z")))
 
 
 class TestByHand:

@@ -8,6 +8,7 @@ from actionless.discretise import Discretiser
 from actionless.offline.afdt import AfdtConfig
 from actionless.offline.imitation import ImitationConfig
 from actionless.offline.learner import Batch, Spec
+from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqnConfig
 
 SPEC = Spec(state_dim=3, bins=3, action_dim=2, longest_episode=9)
@@ -28,6 +29,12 @@ CONFIGS = {
 }
 
 
+def create_learner(spec, config, key):
+    """The learner that a config belongs to."""
+    learners = {type(method.config): method.learner for method in METHODS.values()}
+    return learners[type(config)].create(spec, config, key)
+
+
 def random_batch(seed=0, rows=32, spec=SPEC):
     rng = np.random.default_rng(seed)
     states = rng.normal(size=(rows, spec.state_dim)).astype(np.float32)
@@ -38,8 +45,10 @@ def random_batch(seed=0, rows=32, spec=SPEC):
         masks=jnp.asarray(rng.random(rows) > 0.2, jnp.float32),
         deltas=jnp.asarray(rng.integers(0, spec.bins, states.shape), jnp.int32),
         actions=jnp.asarray(rng.normal(size=(rows, spec.action_dim or 1)), jnp.float32),
-        to_go=jnp.asarray(rng.normal(size=rows), jnp.float32),
-        times=jnp.arange(rows, dtype=jnp.int32) % 8,
+        extra={
+            "to_go": jnp.asarray(rng.normal(size=rows), jnp.float32),
+            "times": jnp.arange(rows, dtype=jnp.int32) % 8,
+        },
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy_agents import CONFIGS, SPECS, leaves_equal, random_batch
 
-from actionless.online.presets import create_agent
+from actionless.online.agents import create_agent
 from actionless.trees import pack, unpack
 
 update = eqx.filter_jit(lambda agent, batch, key: agent.update(batch, key))

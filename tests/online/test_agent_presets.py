@@ -3,8 +3,8 @@ import pytest
 
 from actionless.errors import ActionlessError
 from actionless.online.agent import Spec
+from actionless.online.agents import SCALES, create_agent, preset
 from actionless.online.decqn import Decqn, DecqnConfig
-from actionless.online.presets import SCALES, create_agent, preset
 from actionless.online.sac import Sac, SacConfig
 from actionless.online.td3 import Td3, Td3Config
 
@@ -34,14 +34,14 @@ def test_the_paper_scale_is_the_papers():
         epsilon_decay=0.999,
         epsilon_floor=0.05,
     )
-    assert preset("td3", scale) == td3
-    assert preset("decqn", scale) == decqn
-    assert preset("sac", scale) == SacConfig((512, 512, 512), 3e-4, 0.99, 1, 1e-3)
+    assert preset("td3", "paper") == td3
+    assert preset("decqn", "paper") == decqn
+    assert preset("sac", "paper") == SacConfig((512, 512, 512), 3e-4, 0.99, 1, 1e-3)
 
 
 @pytest.mark.parametrize("name, bins, kind", [("td3", None, Td3), ("sac", None, Sac), ("decqn", 3, Decqn)])
 def test_a_config_knows_its_agent(name, bins, kind):
-    agent = create_agent(Spec(2, 1, bins), preset(name, SCALES["smoke"]), jax.random.key(0))
+    agent = create_agent(Spec(2, 1, bins), preset(name, "smoke"), jax.random.key(0))
     assert isinstance(agent, kind)
     assert agent.config.hidden == (32, 32)
 
@@ -49,4 +49,4 @@ def test_a_config_knows_its_agent(name, bins, kind):
 @pytest.mark.parametrize("name", ["td3", "sac"])
 def test_continuous_agents_refuse_bins(name):
     with pytest.raises(ActionlessError, match="come in 3 bins: take the agent decqn"):
-        create_agent(Spec(2, 1, 3), preset(name, SCALES["smoke"]), jax.random.key(0))
+        create_agent(Spec(2, 1, 3), preset(name, "smoke"), jax.random.key(0))

@@ -8,7 +8,7 @@ import pytest
 from toy_agents import CONFIGS, SPECS, member, random_batch
 
 from actionless.online.cal_ql import CalQl, soft_maximum
-from actionless.online.replay import UNKNOWN
+from actionless.online.labelled_log import UNKNOWN
 from actionless.online.sac import sample
 
 SPEC, CONFIG, BATCH = SPECS["cal-ql"], CONFIGS["cal-ql"], random_batch(SPECS["cal-ql"])
@@ -67,7 +67,7 @@ def test_the_penalty_has_three_sources_of_which_the_policys_two_are_bounded(agen
     anywhere = jax.random.uniform(keys[0], (320, 2), minval=-1.0, maxval=1.0)
     own, own_log = sample(agent.sac.actor, states, keys[1])
     ahead, ahead_log = sample(agent.sac.actor, later, keys[2])
-    bound, total = np.repeat(np.asarray(BATCH.returns, np.float64), 10), 0.0
+    bound, total = np.repeat(np.asarray(BATCH.extra["returns"], np.float64), 10), 0.0
     for i in range(2):
 
         def q(states, actions, i=i):
@@ -92,7 +92,7 @@ def test_what_is_below_the_bound_is_not_pushed_further(agent):
     slope_and_share = eqx.filter_jit(eqx.filter_grad(agent.penalty, has_aux=True))
 
     def bounded_and_slope(returns):
-        batch = dataclasses.replace(BATCH, returns=jnp.full(32, returns))
+        batch = dataclasses.replace(BATCH, extra={"returns": jnp.full(32, returns)})
         gradient, share = slope_and_share(agent.sac.critics, batch, jax.random.key(6))
         # The last bias moves all values of a critic alike: holding down and lifting cancel, where nothing is bound.
         return share, gradient.networks.biases[-1].ravel()

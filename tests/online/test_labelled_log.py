@@ -1,7 +1,6 @@
 """A log with actions, as agents of a task learn from it."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -15,11 +14,10 @@ from toy_agents import CONFIGS, leaves_equal, random_batch
 from actionless.data.factorised_dmc import FORMAT
 from actionless.data.log import Log, Source
 from actionless.errors import ActionlessError
-from actionless.online import replay
+from actionless.online.agents import create_agent
 from actionless.online.environments import Environment
-from actionless.online.labelled_log import LabelledLog
-from actionless.online.presets import create_agent
-from actionless.online.replay import UNKNOWN, Replay, sample_both
+from actionless.online.labelled_log import UNKNOWN, LabelledLog, fill_returns
+from actionless.online.replay import Replay, sample_both
 
 
 class Task(Env):
@@ -43,13 +41,14 @@ LOG = Log(
 
 
 def test_actions_are_scaled_by_the_tasks_limits():
-    replay, _ = LabelledLog.of(LOG, TASK, 0.5, 1.0)
-    np.testing.assert_array_equal(replay.actions, np.float32([[-1, -1], [0, 0], [0.5, 1]]))
-    assert len(replay) == replay.capacity == 3
+    labelled = LabelledLog.of(LOG, TASK, 0.5, 1.0)
+    actions = labelled.sample(np.arange(3), 1, 0.5).actions
+    np.testing.assert_array_equal(actions, np.float32([[-1, -1], [0, 0], [0.5, 1]]))
+    assert len(labelled) == 3
 
 
 def test_a_time_limit_is_no_terminal():
-    batch = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay.sample(np.arange(3), 2, 0.5)
+    batch = LabelledLog.of(LOG, TASK, 0.5, 1.0).sample(np.arange(3), 2, 0.5)
     # Two steps ahead from the first; the second is the last of its episode; the third ended the task.
     np.testing.assert_allclose(batch.rewards, [1 + 0.5 * 2, 2, 3])
     np.testing.assert_allclose(batch.discounts, [0.25, 0.5, 0])
@@ -57,27 +56,27 @@ def test_a_time_limit_is_no_terminal():
 
 def test_returns_go_to_the_end_of_each_episode():
     # Episodes of two steps and of one: 1 + ½ · 2, 2 and 3.
-    np.testing.assert_allclose(LabelledLog.of(LOG, TASK, 0.5, 1.0).replay.returns, [2, 2, 3])
+    np.testing.assert_allclose(LabelledLog.of(LOG, TASK, 0.5, 1.0).returns, [2, 2, 3])
 
 
 def test_rewards_are_scaled_and_returns_with_them():
-    replay = LabelledLog.of(LOG, TASK, 0.5, 10.0).replay
-    np.testing.assert_allclose(replay.rewards, [10, 20, 30])
-    np.testing.assert_allclose(replay.returns, [20, 20, 30])
+    batch = LabelledLog.of(LOG, TASK, 0.5, 10.0).sample(np.arange(3), 1, 0.5)
+    np.testing.assert_allclose(batch.rewards, [10, 20, 30])
+    np.testing.assert_allclose(batch.extra["returns"], [20, 20, 30])
 
 
 def test_returns_of_what_is_lived_through_are_known_at_its_end():
-    lived = Replay.create(3, TASK.spec, with_returns=True)
+    lived = Replay.create(3, TASK.spec, LabelledLog.columns)
     for reward in (1.0, 2.0, 3.0, 4.0):
         lived.add(np.zeros(2), np.zeros(2), reward, np.zeros(2), False, False)
-    assert (lived.sample(np.arange(3), 1, 0.5).returns == UNKNOWN).all()
-    lived.keep_returns(4, 0.5)
+    assert (lived.sample(np.arange(3), 1, 0.5).extra["returns"] == UNKNOWN).all()
+    fill_returns(lived, 4, 0.5)
     # The first has been written over by the fourth: 4, 2 + ½ · 3 + ¼ · 4, 3 + ½ · 4.
-    np.testing.assert_allclose(lived.returns, [4, 4.5, 5])
+    np.testing.assert_allclose(lived.extra["returns"], [4, 4.5, 5])
     lived.add(np.zeros(2), np.zeros(2), 5.0, np.zeros(2), True, True)
-    assert lived.returns[1] == UNKNOWN
-    lived.keep_returns(1, 0.5)
-    np.testing.assert_allclose(lived.returns, [4, 5, 5])
+    assert lived.extra["returns"][1] == UNKNOWN
+    fill_returns(lived, 1, 0.5)
+    np.testing.assert_allclose(lived.extra["returns"], [4, 5, 5])
 
 
 def test_agents_see_states_in_units_of_the_logs_spread():
@@ -103,7 +102,7 @@ def test_updates_are_those_of_an_agent_given_z_scores():
 
 
 def test_two_replays_are_counted_through():
-    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay, Replay.create(4, TASK.spec, with_returns=True)
+    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0), Replay.create(4, TASK.spec, LabelledLog.columns)
     lived.add(np.full(2, 7.0), np.full(2, 0.25), 9.0, np.full(2, 8.0), True, True)
     batch = sample_both(logged, lived, np.array([3, 0, 2, 3]), 1, 0.5)
     np.testing.assert_array_equal(batch.rewards, [9, 1, 3, 9])
@@ -112,26 +111,19 @@ def test_two_replays_are_counted_through():
     np.testing.assert_array_equal(batch.discounts, [0, 0.5, 0, 0])
 
 
-def test_however_a_batch_is_divided_jax_sees_one_shape(monkeypatch):
+def test_however_a_batch_is_divided_jax_sees_one_shape():
     """It keeps a program for every shape it was ever given: a run of many steps filled the memory."""
-    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay, Replay.create(4, TASK.spec, with_returns=True)
+    logged, lived = LabelledLog.of(LOG, TASK, 0.5, 1.0), Replay.create(4, TASK.spec, LabelledLog.columns)
     lived.add(np.full(2, 7.0), np.full(2, 0.25), 9.0, np.full(2, 8.0), True, True)
-    lengths = set()
-
-    def noted(rows):
-        lengths.add(len(rows))
-        return jnp.array(rows)
-
-    monkeypatch.setattr(replay, "jnp", SimpleNamespace(asarray=noted))
     for slots in ([0, 1, 2, 3], [0, 1, 3, 3], [3, 3, 3, 3]):
-        sample_both(logged, lived, np.array(slots), 1, 0.5)
-    assert lengths == {4}
+        leaves = jax.tree.leaves(sample_both(logged, lived, np.array(slots), 1, 0.5))
+        assert all(type(rows) is np.ndarray and len(rows) == 4 for rows in leaves)
 
 
 def test_a_replay_that_is_empty_gives_nothing():
-    logged = LabelledLog.of(LOG, TASK, 0.5, 1.0).replay
+    logged = LabelledLog.of(LOG, TASK, 0.5, 1.0)
     assert leaves_equal(
-        sample_both(logged, Replay.create(4, TASK.spec, with_returns=True), np.array([2, 0]), 3, 0.9),
+        sample_both(logged, Replay.create(4, TASK.spec, LabelledLog.columns), np.array([2, 0]), 3, 0.9),
         logged.sample(np.array([2, 0]), 3, 0.9),
     )
 

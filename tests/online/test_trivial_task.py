@@ -1,7 +1,6 @@
 """Each agent learns to bring a point to the origin, in seconds: by acting, or from a log of random actions."""
 
 import dataclasses
-from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,8 @@ import numpy as np
 import pytest
 
 from actionless.online.agent import Spec
-from actionless.online.presets import LABELLED_SCALES, SCALES, LabelledName, create_agent, labelled_preset, preset
+from actionless.online.agents import LABELLED, create_agent, labelled_preset, preset
+from actionless.online.labelled_log import LabelledLog, fill_returns
 from actionless.online.replay import Replay
 
 QUICK = {"discount": 0.9, "learning_rate": 3e-3, "target_rate": 0.02}
@@ -31,7 +31,7 @@ def moved(x, action, spec):
 
 def trained(name, spec):
     draw = np.random.default_rng(0)
-    config = dataclasses.replace(preset(name, SCALES["smoke"]), **QUICK)
+    config = dataclasses.replace(preset(name, "smoke"), **QUICK)
     agent = create_agent(spec, config, jax.random.key(0))
     memory, replay = agent.exploration(), Replay.create(WARM_UP + STEPS, spec)
     for step in range(WARM_UP + STEPS):
@@ -59,8 +59,8 @@ def test_the_point_comes_home(name, bins):
 
 def learnt_from_random_actions(name, spec):
     draw = np.random.default_rng(0)
-    config = dataclasses.replace(labelled_preset(name, LABELLED_SCALES["smoke"]), **QUICK, **GENTLE.get(name, {}))
-    agent, replay = create_agent(spec, config, jax.random.key(0)), Replay.create(1000, spec, with_returns=True)
+    config = dataclasses.replace(labelled_preset(name, "smoke"), **QUICK, **GENTLE.get(name, {}))
+    agent, replay = create_agent(spec, config, jax.random.key(0)), Replay.create(1000, spec, LabelledLog.columns)
     for _ in range(100):
         x = draw.uniform(-1.5, 1.5, 1).astype(np.float32)
         for step in range(TIME_LIMIT):
@@ -68,14 +68,14 @@ def learnt_from_random_actions(name, spec):
             after, reward = moved(x, action, spec)
             replay.add(x, action, reward, after, False, step == TIME_LIMIT - 1)
             x = after
-        replay.keep_returns(TIME_LIMIT, config.discount)
+        fill_returns(replay, TIME_LIMIT, config.discount)
     for step in range(400):
         batch = replay.sample(draw.integers(0, len(replay), BATCH), config.n_step, config.discount)
         agent = update(agent, batch, jax.random.fold_in(jax.random.key(1), step))
     return agent
 
 
-@pytest.mark.parametrize("name", get_args(LabelledName))
+@pytest.mark.parametrize("name", LABELLED)
 def test_the_point_comes_home_as_learnt_from_a_log(name):
     spec = Spec(1, 1, None)
     assert farthest(learnt_from_random_actions(name, spec), spec, moves=20) <= 0.25

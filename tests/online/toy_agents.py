@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from actionless.guidance.guided_sac import GuidedSacConfig
 from actionless.online.agent import Spec, Transitions
 from actionless.online.awac import AwacConfig
 from actionless.online.cal_ql import CalQlConfig
 from actionless.online.decqn import DecqnConfig
-from actionless.online.guided_sac import GuidedSacConfig
 from actionless.online.iql import IqlConfig
 from actionless.online.o3f import O3fConfig
 from actionless.online.sac import SacConfig
@@ -46,8 +46,10 @@ def random_batch(spec: Spec, rows: int = 32) -> Transitions:
         rewards=jnp.asarray(draw.normal(size=rows), jnp.float32),
         next_states=jnp.asarray(draw.normal(size=(rows, spec.state_dim)), jnp.float32),
         discounts=jnp.asarray(draw.choice([0.0, 0.99], rows), jnp.float32),
-        returns=jnp.asarray(draw.normal(size=rows), jnp.float32),
-        guiding=jnp.asarray(draw.normal(size=rows), jnp.float32),
+        extra={
+            "returns": jnp.asarray(draw.normal(size=rows), jnp.float32),
+            "guiding": jnp.asarray(draw.normal(size=rows), jnp.float32),
+        },
     )
 
 

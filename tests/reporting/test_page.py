@@ -76,11 +76,11 @@ def test_mean_band_and_seeds_are_drawn_and_toggle_together(tmp_path, page_of):
     assert [trace["showlegend"] for trace in (low, high, first, second, mean)] == [False] * 4 + [True]
 
 
-def test_one_seed_has_no_band_and_that_is_said(tmp_path, page_of):
+def test_one_seed_has_no_band_but_a_note(tmp_path, page_of):
     page = page_of(alone(tmp_path / "a", 1.0, 4.0))
     (line,) = page.charts["chart-0-return"]["data"]
     assert line["y"] == [1.0, 4.0]
-    assert "One seed only, so no interval: Hopper-v5: td3." in page.all("li")
+    assert "Only one seed, so no interval: Hopper-v5: td3." in page.all("li")
 
 
 def test_seeds_that_share_no_step_are_drawn_without_a_mean(tmp_path, page_of):
@@ -121,7 +121,7 @@ def test_unfinished_runs_and_mixed_versions_are_said(tmp_path, page_of):
     (other / "run.json").write_text(json.dumps(manifest))
     notes = page_of(run, other).all("li")
     assert f"{run} is unfinished: shown up to step 100 of 300." in notes
-    assert "Not all runs were made with the same versions: actionless 0.1.0, 0.2.0." in notes
+    assert "The runs were made with different versions: actionless 0.1.0, 0.2.0." in notes
 
 
 def test_agents_that_began_with_a_log_are_drawn_among_the_others_from_their_first_step_on(tmp_path, page_of):
@@ -153,7 +153,7 @@ def test_texts_of_runs_are_escaped_wherever_they_go(tmp_path, page_of):
     assert [tag for tag, _ in page.elements].count("script") == [tag for tag, _ in harmless.elements].count("script")
     assert not {"b", "img"} & {tag for tag, _ in page.elements}
     assert "<script>x" in page.inside("command") + "".join(page.all("code"))
-    # Plotly takes tags for formatting, so it gets entities.
+    # Plotly interprets tags, so it gets entities.
     key = next(key for key in page.charts if "realised-" in key)
     assert page.charts[key]["data"][0]["y"][0] == "&lt;img src=x&gt;"
     assert page.charts["chart-0-return"]["data"][0]["name"] == "&lt;/script&gt;&lt;b&gt; guided (1 seed)"

@@ -57,7 +57,7 @@ def test_an_unreadable_row_is_named(tmp_path, line):
     run = alone(tmp_path / "run", 1.0, 2.0)
     with (run / "metrics.jsonl").open("a") as file:
         file.write(line + '\n{"step": 400, "loss": 1.0}\n')
-    with pytest.raises(ActionlessError, match=r"run/metrics\.jsonl, line 3: not a row of metrics .* leave the run out"):
+    with pytest.raises(ActionlessError, match=r"run/metrics\.jsonl, line 3: not a row of metrics .* leave out the run"):
         read_records([run])
 
 

@@ -2,29 +2,39 @@
 
 import dataclasses
 import json
+import tracemalloc
 import weakref
+from contextlib import closing
 
+import gymnasium
+import jax
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from point_task import point_log
 from small_log import save, small_log
 from test_online import assert_same_run, interrupt_at, last_checkpoint
+from toy_agents import leaves_equal
 
 import actionless
 from actionless.data import read as data_read
+from actionless.data.log import Log, Source, default_state_names, returns_to_go
 from actionless.errors import ActionlessError
 from actionless.online import replay
+from actionless.online.action_translation import normalised_actions
+from actionless.online.environments import Environment, make
+from actionless.online.labelled_log import UNKNOWN, LabelledLog
+from actionless.online.replay import Replay
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import finetune as module
 from actionless.training import online
 from actionless.training.finetune import finetune
-from actionless.training.finetune_options import FinetuneOptions, LabelledOptions, resolve_finetuning
-from actionless.training.online_options import OnlineLoopOptions
+from actionless.training.online_settings import OnlineLoopSettings, finetune_settings
 
 TASK = "point_task:Point-v0"
 OFFLINE, STEPS = 50, 60
-LOOP = OnlineLoopOptions(log_every=40, evaluate_every=80, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+LOOP = OnlineLoopSettings(log_every=40, evaluate_every=80, episodes=2, checkpoint_seconds=0.0, updates_together=4)
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +108,8 @@ def test_cal_ql_draws_half_of_each_batch_from_whole_episodes_and_ends_the_same(t
         assert ((places[8:] >= 0) & (places[8:] < whole)).all() if whole else (places[8:] < 0).all()
     arrays = last_checkpoint(tmp_path / "undisturbed")
     ended = np.flatnonzero(arrays[".replay.ends"])[-1]
-    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
-    assert (arrays[".replay.returns"][ended + 1 :] == replay.UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][: ended + 1] > UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][ended + 1 :] == UNKNOWN).all()
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 68)
@@ -122,14 +132,14 @@ def test_returns_of_an_episode_that_cannot_be_gone_on_with_are_known(tmp_path, d
     assert arrays[".replay.ends"][cut]
     # Whatever is drawn as a whole episode has its returns.
     ended = np.flatnonzero(arrays[".replay.ends"])[-1]
-    assert (arrays[".replay.returns"][: ended + 1] > replay.UNKNOWN).all()
+    assert (arrays[".replay.extra['returns']"][: ended + 1] > UNKNOWN).all()
 
 
 def test_whole_episodes_in_a_replay_that_has_gone_round(data):
     """Ten slots after 14 steps: steps 10 to 13 are in slots 0 to 3, and those of the running episode are not drawn."""
     log = actionless.read(data, with_actions=True)
-    options = FinetuneOptions(method="cal-ql", scale="smoke", offline_steps=0, steps=50, batch_size=16, loop=LOOP)
-    config = dataclasses.replace(resolve_finetuning(options, TASK, log), replay_size=10)
+    given = {"offline_steps": 0, "steps": 50, "batch_size": 16, "loop": LOOP}
+    config = dataclasses.replace(finetune_settings(TASK, "cal-ql", "smoke", given, log=log), replay_size=10)
     task = module._task(config, 0, log)
     state = task.begin()
     for step in range(14):
@@ -173,16 +183,16 @@ def test_iql_learns_from_rewards_in_units_of_the_logs_returns(undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("options", "scale"),
-    [({"method": "awac"}, 1), ({"method": "cal-ql"}, 1), ({"method": "o3f"}, 1), ({"reward_scale": 0.5}, 0.5)],
+    ("method", "given", "scale"),
+    [("awac", {}, 1), ("cal-ql", {}, 1), ("o3f", {}, 1), ("iql", {"reward_scale": 0.5}, 0.5)],
 )
-def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(options, scale):
-    assert resolve_finetuning(FinetuneOptions(**options), TASK, labelled()).reward_scale == scale
+def test_rewards_of_others_are_as_they_are_and_any_scale_can_be_asked_for(method, given, scale):
+    assert finetune_settings(TASK, method, "cpu", given, log=labelled()).reward_scale == scale
 
 
 def test_what_a_scale_sets_can_be_set_otherwise():
-    for options, every in ((LabelledOptions(), 8), (LabelledOptions(penalty_every=1), 1)):
-        config = resolve_finetuning(FinetuneOptions(method="cal-ql", learner=options), TASK, labelled())
+    for given, every in (({}, 8), ({"penalty_every": 1}, 1)):
+        config = finetune_settings(TASK, "cal-ql", "cpu", given, log=labelled())
         assert config.learner.penalty_every == every
 
 
@@ -204,8 +214,8 @@ def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data,
     [(log, several)] = planned
     assert log is None
     assert (several.seeds, several.steps) == ((0, 1), OFFLINE + STEPS)
-    # 300 steps of states and next states as read; of steps as learnt from also actions, reward, return and two flags.
-    assert several.memory == 300 * 4 * 8 + (300 + STEPS) * (6 * 4 + 10)
+    # 300 steps of states, next states and actions as read, and their returns; of the replay also rewards and two flags.
+    assert several.memory == 300 * (4 * 8 + 2 * 4 + 4) + STEPS * (6 * 4 + 10)
 
 
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):
@@ -232,22 +242,22 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
     [
         (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
         (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
-        (labelled(), {"learner": LabelledOptions(expectile=1.0)}, "expectile=1.0: choose a number above 0 and below 1"),
-        (labelled(), {"learner": LabelledOptions(most_weight=0.0)}, "most_weight=0.0: choose a finite number above 0"),
-        (labelled(), {"learner": LabelledOptions(most_weight=np.inf)}, "most_weight=inf: choose a finite number"),
+        (labelled(), {"expectile": 1.0}, "expectile=1.0: choose a number above 0 and below 1"),
+        (labelled(), {"most_weight": 0.0}, "most_weight=0.0: choose a finite number above 0"),
+        (labelled(), {"most_weight": np.inf}, "most_weight=inf: choose a finite number"),
         (
             labelled(),
-            {"method": "cal-ql", "learner": LabelledOptions(policy_learning_rate=-1.0)},
+            {"method": "cal-ql", "policy_learning_rate": -1.0},
             "policy_learning_rate=-1.0: choose a finite number of at least 0",
         ),
         (
             labelled(),
-            {"method": "cal-ql", "learner": LabelledOptions(penalty_every=0)},
+            {"method": "cal-ql", "penalty_every": 0},
             "penalty_every=0: choose at least 1",
         ),
         (
             labelled(),
-            {"method": "awac", "learner": LabelledOptions(expectile=0.6)},
+            {"method": "awac", "expectile": 0.6},
             "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
             "most_weight, target_rate$",
         ),
@@ -281,3 +291,59 @@ def test_a_file_without_actions_is_named(tmp_path):
     with pytest.raises(ActionlessError, match=r"point\.npz: no key 'actions'; .*: give a log with actions, or learn"):
         run(tmp_path / "run", save(point_log(), tmp_path / "point.npz"))
     assert not (tmp_path / "run").exists()
+
+
+class Wide(gymnasium.Env):
+    """Never stepped: its spaces alone are looked at."""
+
+    observation_space = Box(-np.inf, np.inf, (200,))
+    action_space = Box(-2.0, 2.0, (2,), np.float32)
+
+
+def test_a_memory_mapped_log_is_not_copied(tmp_path):
+    """Of 100 times as many state variables as usual, a hundredth is held: its returns, and the batches."""
+    rows, dim = 20_000, 200
+    rng = np.random.default_rng(0)
+    arrays = {name: np.memmap(tmp_path / name, np.float64, "w+", shape=(rows, dim)) for name in ("states", "next")}
+    for array in arrays.values():
+        array[:] = rng.normal(size=(rows, dim))
+    log = Log(
+        states=arrays["states"],
+        rewards=rng.normal(size=rows),
+        next_states=arrays["next"],
+        terminals=np.zeros(rows, bool),
+        ends=np.arange(rows) % 100 == 99,
+        state_names=default_state_names(dim),
+        source=Source("wide.npz", "npz", ("states", "actions")),
+        actions=np.memmap(tmp_path / "actions", np.float64, "w+", shape=(rows, 2)),
+    )
+    environment = Environment("wide", Wide())
+    tracemalloc.start()
+    labelled_log = LabelledLog.of(log, environment, 0.99, 0.5)
+    after = tracemalloc.take_snapshot()
+    batch = labelled_log.sample(rng.integers(0, rows, 64), 3, 0.99)
+    held = sum(trace.size for trace in after.traces)
+    tracemalloc.stop()
+    assert held < 0.02 * (arrays["states"].nbytes + arrays["next"].nbytes)
+    assert isinstance(labelled_log.log.states, np.memmap)
+    assert all(type(rows) is np.ndarray for rows in jax.tree.leaves(batch))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_batches_are_those_of_a_log_copied_into_a_replay(dtype):
+    """Rows are scaled and translated one batch at a time, to the same bits as all at once."""
+    log = labelled()
+    floats = {name: getattr(log, name).astype(dtype) for name in ("states", "next_states", "rewards", "actions")}
+    log = dataclasses.replace(log, **floats)
+    with closing(make(TASK)) as environment:
+        ours = LabelledLog.of(log, environment, 0.9, 0.37)
+        copied = Replay.create(len(log), environment.spec, LabelledLog.columns)
+        scaled, actions = log.rewards * 0.37, normalised_actions(environment.translation, log.actions)
+        returns = returns_to_go(scaled, log.ends, 0.9)
+        for i in range(len(log)):
+            flags = bool(log.terminals[i]), bool(log.ends[i])
+            step = (log.states[i], actions[i], float(scaled[i]), log.next_states[i], *flags)
+            copied.add(*step, {"returns": float(returns[i])})
+    slots = np.random.default_rng(0).integers(0, len(log), 500)
+    for n_step in (1, 3):
+        assert leaves_equal(ours.sample(slots, n_step, 0.9), copied.sample(slots, n_step, 0.9))

@@ -6,11 +6,11 @@ from small_log import small_log
 from actionless.discretise import Discretiser
 from actionless.networks import Ensemble
 from actionless.offline.imitation import Imitation, ImitationConfig
-from actionless.offline.learner import Spec
+from actionless.offline.learner import Declaration, Spec
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.optimise import Adam
-from actionless.training.heldout import HEADLINE, MOST_ROWS, HeldOut
-from actionless.training.prepared import Preparation, Split
+from actionless.training.batches import Preparation, Split
+from actionless.training.heldout import MOST_ROWS, HeldOut, possible_names
 
 
 def constant(outputs):
@@ -43,7 +43,7 @@ def log():
 def held_out(log, split=None, discount=0.5):
     preparation = Preparation(log, Discretiser.fit(log.states, log.next_states))
     split = split or Split(training=np.arange(4, 15), held_out=np.arange(4))
-    return HeldOut.of(preparation, split, discount)
+    return HeldOut.of(preparation, split, Declaration(discount=discount))
 
 
 def test_accuracy_and_error_of_a_known_proposal(log):
@@ -66,8 +66,8 @@ def test_values_are_in_the_rewards_of_the_log(log):
 def test_return_of_the_data_by_hand(log):
     r = log.rewards
     returns = [r[0] + r[1] / 2 + r[2] / 4 + r[3] / 8, r[1] + r[2] / 2 + r[3] / 4, r[2] + r[3] / 2, r[3]]
-    assert held_out(log).data_return == pytest.approx(np.mean(returns))
-    assert held_out(log).return_spread == pytest.approx(np.std(returns))
+    assert held_out(log).returns.mean == pytest.approx(np.mean(returns))
+    assert held_out(log).returns.spread == pytest.approx(np.std(returns))
 
 
 def test_return_leaves_out_what_the_recording_cuts_off(log):
@@ -76,13 +76,13 @@ def test_return_leaves_out_what_the_recording_cuts_off(log):
     r = log.rewards[4:10]
     first = sum(r[i] / 2**i for i in range(6))
     second = sum(r[i + 1] / 2**i for i in range(5))
-    assert held_out(log, split).data_return == pytest.approx((first + second) / 2)
+    assert held_out(log, split).returns.mean == pytest.approx((first + second) / 2)
 
 
 def test_return_of_episodes_too_short_to_be_complete_is_what_there_is(log):
     split = Split(training=np.arange(4), held_out=np.arange(4, 10))
     expected = np.mean([log.rewards[i:10].sum() for i in range(4, 10)])
-    assert held_out(log, split, discount=1.0).data_return == pytest.approx(expected)
+    assert held_out(log, split, discount=1.0).returns.mean == pytest.approx(expected)
 
 
 def test_nothing_held_out_is_called_training_data(log):
@@ -114,9 +114,11 @@ def test_score_is_among_what_is_measured_and_shown(name, held, with_actions, mea
     log = small_log((4, 6), with_actions=with_actions)
     sample = held_out(log, Split(np.arange(held, 10), np.arange(held)), discount=None)
     learner = imitation([0.5, -0.5], "action", Spec(3, 3, 2)) if with_actions else decqn(np.zeros(9))
-    assert sample.score == f"{name}/{measure}"
-    assert sample.is_of_actions == with_actions
-    assert sample.score in sample.measure(learner).keys() & set(HEADLINE)
+    declared = learner.config.declares
+    score = sample.full_name(declared.score)
+    assert score == f"{name}/{measure}"
+    assert declared.lower_is_better == with_actions
+    assert score in sample.measure(learner).keys() & set(possible_names(declared.shown))
 
 
 def test_a_large_log_is_measured_on_an_even_sample():

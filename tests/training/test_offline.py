@@ -1,6 +1,5 @@
 """The offline loop from beginning to end, within this process; tests/cli/test_pretrain.py kills real runs."""
 
-import dataclasses
 import inspect
 import json
 import os
@@ -12,19 +11,21 @@ from small_log import save, small_log
 
 import actionless
 from actionless.data.options import ReadOptions
+from actionless.declared import AUTO
 from actionless.errors import ActionlessError
+from actionless.offline.learner import LogFacts
+from actionless.offline.methods import METHODS
+from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.planner import Planner
-from actionless.offline.presets import Method
+from actionless.offline.policies import load_policy
 from actionless.offline.state_policy import ActionPolicy, StatePolicy
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.training import offline
-from actionless.training.offline import OfflineTask
-from actionless.training.options import LearnerOptions, LoopOptions, PretrainOptions, resolve
-from actionless.training.pretrain import load_policy
+from actionless.training.offline import OfflineLoop
+from actionless.training.pretrain_settings import LoopSettings, pretrain_options, resolve
 
-METHODS = Method.__args__
-LOOP = LoopOptions(log_every=20, evaluate_every=20, checkpoint_seconds=0.0)
+LOOP = LoopSettings(log_every=20, evaluate_every=20, checkpoint_seconds=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +54,15 @@ def undisturbed(tmp_path_factory, data):
 
 def interrupt_at(monkeypatch, step):
     """Ctrl-C within the dispatch that passes `step`."""
-    advance = OfflineTask.advance
+    advance = OfflineLoop.advance
 
-    def interrupted(task, state, start):
-        ahead = advance(task, state, start)
+    def interrupted(loop, state, start):
+        ahead = advance(loop, state, start)
         if start < step <= ahead.step:
             os.kill(os.getpid(), signal.SIGINT)
         return ahead
 
-    monkeypatch.setattr(OfflineTask, "advance", interrupted)
+    monkeypatch.setattr(OfflineLoop, "advance", interrupted)
 
 
 def assert_same_run(run, other):
@@ -125,7 +126,8 @@ def test_metrics_of_a_learner_of_values(undisturbed):
     row = list(read_rows(undisturbed() / "metrics.jsonl"))[-1]
     assert row.keys() >= {"step", "loss", "td_loss", "penalty", "heldout/accuracy", "heldout/error"}
     assert row.keys() >= {"q/mean", "q/max", "q/data_return", "q/overestimation"}
-    alpha = json.loads((undisturbed() / "run.json").read_text())["config"]["learner"]["alpha"]
+    learner = json.loads((undisturbed() / "run.json").read_text())["config"]["learner"]
+    alpha = learner["alpha"] * learner["penalty_factor"]
     assert row["loss"] == pytest.approx(row["td_loss"] + alpha * row["penalty"], rel=1e-5)
 
 
@@ -133,11 +135,10 @@ def test_host_sampled_from_a_memory_map_is_the_same(tmp_path, data, undisturbed,
     monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path / "cache"))
     log = actionless.read(data, memory_limit_gb=0.0)
     assert log.memory_mapped
-    loop = dataclasses.replace(LOOP, resident_gb=0.0)
     made = []
     batches = offline.HostBatches
     monkeypatch.setattr(offline, "HostBatches", lambda *parts: made.append(1) or batches(*parts))
-    pretrain(log, tmp_path / "run", loop=loop)
+    pretrain(log, tmp_path / "run", resident_gb=0.0)
     assert made == [1]
     assert_same_run(tmp_path / "run", undisturbed())
 
@@ -217,7 +218,7 @@ def warnings_of(caplog, words):
 
 
 def test_alpha_too_weak_for_the_rewards_is_told_once(tmp_path, caplog):
-    learner = LearnerOptions(learning_rate=0.1, ensemble=1, hidden=(8,))
+    learner = OsoDecqnConfig(learning_rate=0.1, ensemble=1, hidden=(8,))
     pretrain(small_log(reward=30.0), tmp_path / "run", alpha=0.1, learner=learner)
     said = warnings_of(caplog, "proposals are leaving the log")
     assert len(said) == 1
@@ -226,8 +227,8 @@ def test_alpha_too_weak_for_the_rewards_is_told_once(tmp_path, caplog):
 
 def test_alpha_that_drowns_the_rewards_is_told_at_the_start(caplog):
     for reward_scale, count in [(1e4, 0), (1.0, 1)]:
-        options = PretrainOptions(scale="smoke", learner=LearnerOptions(reward_scale=reward_scale))
-        OfflineTask(small_log(reward=1e-3), resolve(options, "walk"), seed=0)
+        log = small_log(reward=1e-3)
+        OfflineLoop(log, resolve("oso-decqn", "smoke", {"reward_scale": reward_scale}, LogFacts.of(log)), seed=0)
         assert len(warnings_of(caplog, "little beside alpha = 8: only imitation will be learnt")) == count
 
 
@@ -300,22 +301,22 @@ def test_bc_action_must_be_given_actions(tmp_path, data):
     [
         ({"steps": 0}, r"steps=0: choose at least 1"),
         ({"batch_size": -1}, r"batch_size=-1: choose at least 1"),
-        ({"seed": -1}, r"seed=-1: choose between 0 and"),
+        ({"seed": -1}, r"seed=-1: choose a whole number between 0 and"),
         ({"alpha": -1.0}, r"alpha=-1\.0: choose a finite number of at least 0"),
         ({"alpha": float("nan")}, r"alpha=nan: choose a finite number"),
-        ({"method": "decqn", "alpha": 1.0}, r"alpha: not an option of decqn, which knows discount, ensemble"),
-        ({"method": "bc-delta", "learner": LearnerOptions(logits="scaled")}, r"logits: not an option of bc-delta"),
-        ({"method": "bc-delta", "learner": LearnerOptions(target="min")}, r"target: not an option of bc-delta"),
-        ({"learner": LearnerOptions(ensemble=0)}, r"ensemble=0: choose at least 1"),
-        ({"learner": LearnerOptions(hidden=(8, 0))}, r"hidden layer 2=0: choose at least 1"),
-        ({"learner": LearnerOptions(discount=1.5)}, r"discount=1\.5: choose at most 1"),
-        ({"learner": LearnerOptions(reward_scale=0.0)}, r"reward_scale=0\.0: choose a finite number above 0"),
-        ({"loop": LoopOptions(held_out=1.0)}, r"held_out=1\.0: choose a share"),
+        ({"method": "decqn", "alpha": 1.0}, r"alpha: not an option of decqn, which knows .*discount, ensemble"),
+        ({"method": "bc-delta", "logits": "scaled"}, r"logits: not an option of bc-delta"),
+        ({"method": "bc-delta", "target": "min"}, r"target: not an option of bc-delta"),
+        ({"ensemble": 0}, r"ensemble=0: choose at least 1"),
+        ({"hidden": (8, 0)}, r"hidden, number 2=0: choose at least 1"),
+        ({"discount": 1.5}, r"discount=1\.5: choose a number between 0 and 1"),
+        ({"reward_scale": 0.0}, r"reward_scale=0\.0: choose a finite number above 0"),
+        ({"held_out": 1.0}, r"held_out=1\.0: choose a number at least 0 and below 1"),
         (
-            {"loop": LoopOptions(log_every=30, evaluate_every=100)},
+            {"log_every": 30, "evaluate_every": 100},
             r"evaluate_every=100: choose a multiple of log_every",
         ),
-        ({"loop": LoopOptions(log_every=0)}, r"log_every=0: choose at least 1"),
+        ({"log_every": 0}, r"log_every=0: choose at least 1"),
     ],
 )
 def test_options_that_cannot_work_are_named_before_anything_is_read(tmp_path, options, message):
@@ -323,16 +324,19 @@ def test_options_that_cannot_work_are_named_before_anything_is_read(tmp_path, op
         actionless.pretrain("no-such-file", tmp_path / "run", **options)
 
 
-def test_defaults_are_those_of_the_options():
-    parameters = inspect.signature(actionless.pretrain).parameters
-    for part in dataclasses.fields(PretrainOptions):
-        default = part.default if part.default is not dataclasses.MISSING else None
-        assert parameters[part.name].default == default, part.name
+def test_the_signature_and_the_documentation_have_every_setting():
+    parameters, text = inspect.signature(actionless.pretrain).parameters, inspect.getdoc(actionless.pretrain)
+    for setting in pretrain_options():
+        assert parameters[setting.name].default == (None if setting.default is AUTO else setting.default)
+        assert f"  {setting.name} = {setting.default!r}: " in text
+        assert setting.help.split()[0] in text
+    assert parameters["bins"].default == 3 and parameters["alpha"].default is None
+    assert parameters["method"].default == "oso-decqn" and "settings" not in parameters
 
 
 def test_departures_reach_the_learner_and_run_json(tmp_path, data):
-    learner = LearnerOptions(ensemble=3, hidden=(8,), loss="huber", mask_terminals=False)
-    policy = pretrain(data, tmp_path / "run", alpha=2.5, learner=learner)
+    chosen = {"ensemble": 3, "hidden": (8,), "loss": "huber", "mask_terminals": False}
+    policy = pretrain(data, tmp_path / "run", alpha=2.5, **chosen)
     assert [weight.shape for weight in policy.model.network.weights] == [(3, 3, 8), (3, 8, 9)]
     stored = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
     assert stored["learner"]["alpha"] == 2.5
@@ -356,8 +360,8 @@ def test_a_planner_asks_for_the_best_return_of_its_log(data, undisturbed):
 
 @pytest.mark.parametrize(("lengths", "context", "measured"), [((1,) * 12, 3, "heldout"), ((9,), 1, "train")])
 def test_a_planner_learns_from_the_shortest_episodes_and_from_single_steps(tmp_path, lengths, context, measured):
-    learner, loop = LearnerOptions(context=context, width=4, blocks=1), LoopOptions(log_every=10, evaluate_every=10)
+    chosen = {"context": context, "width": 4, "blocks": 1, "log_every": 10, "evaluate_every": 10}
     log = small_log(lengths)
-    planner = actionless.pretrain(log, tmp_path / "run", method="afdt", steps=10, learner=learner, loop=loop)
+    planner = actionless.pretrain(log, tmp_path / "run", method="afdt", steps=10, **chosen)
     assert np.isfinite(planner.plan(log.states[:2], log.rewards[:1])).all()
     assert f"{measured}/accuracy" in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]

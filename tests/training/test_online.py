@@ -14,18 +14,19 @@ from small_log import save, small_log
 import actionless
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide
+from actionless.online.environments import Environment
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
-from actionless.training import online, online_options
+from actionless.training import online, online_settings
 from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
 from actionless.training.online import OnlineLoop
-from actionless.training.online_options import AgentOptions, GuideOptions, OnlineLoopOptions
+from actionless.training.online_settings import OnlineLoopSettings
 from actionless.training.train import train
 
 TASK = "point_task:Point-v0"
 STEPS = 120
-LOOP = OnlineLoopOptions(log_every=40, evaluate_every=40, episodes=2, checkpoint_seconds=0.0, updates_together=4)
+LOOP = OnlineLoopSettings(log_every=40, evaluate_every=40, episodes=2, checkpoint_seconds=0.0, updates_together=4)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeyp
 @pytest.mark.parametrize("step", [8, 40, 80])
 def test_ends_the_same_when_stopped_in_the_warm_up_and_at_an_evaluation(tmp_path, policy, monkeypatch, step):
     """With a replay that is smaller than the run, so that it wraps around."""
-    monkeypatch.setattr(online_options, "REPLAY_LIMIT", 50)
+    monkeypatch.setattr(online_settings, "REPLAY_LIMIT", 50)
     run(tmp_path / "undisturbed", guide=policy)
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
@@ -127,7 +128,25 @@ def test_a_task_that_raises_is_named_with_the_place(tmp_path):
 
 def test_an_agent_that_diverges_is_not_blamed_on_the_task(tmp_path):
     with pytest.raises(ActionlessError, match=r"the agent's action is not finite between .*start again with a smaller"):
-        run(tmp_path / "run", learner=AgentOptions(learning_rate=1e30))
+        run(tmp_path / "run", learning_rate=1e30)
+
+
+@pytest.mark.parametrize("agent", ["td3", "decqn"])
+def test_an_action_of_the_guide_that_is_not_finite_never_reaches_the_environment(tmp_path, policy, monkeypatch, agent):
+    acted = []
+    step, propose = Environment.step, Guide.propose
+
+    def broken(guide, state, now):
+        proposal = propose(guide, state, now)
+        return proposal if proposal is None or now < 60 else np.full(2, np.nan)
+
+    monkeypatch.setattr(Guide, "propose", broken)
+    monkeypatch.setattr(Environment, "step", lambda task, action: acted.append(action) or step(task, action))
+    message = r"the action that guidance 'switch' proposes is not finite between steps 41 and 6\d; "
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", agent=agent, guide=policy, beta=1.0)
+    assert len(acted) >= 60
+    assert np.isfinite(acted).all()
 
 
 def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
@@ -146,7 +165,7 @@ def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
 
 def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
     run(tmp_path / "alone")
-    run(tmp_path / "guided", guide=policy, guidance=GuideOptions(beta=0.0))
+    run(tmp_path / "guided", guide=policy, beta=0.0)
     alone, guided = last_checkpoint(tmp_path / "alone"), last_checkpoint(tmp_path / "guided")
     for name, array in alone.items():
         np.testing.assert_array_equal(array, guided[name], err_msg=name)
@@ -168,7 +187,7 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
         return action
 
     monkeypatch.setattr(Guide, "propose", noted)
-    run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5))
+    run(tmp_path / "run", guide=policy, beta=0.5)
     actions = last_checkpoint(tmp_path / "run")[".replay.actions"]
     assert len(actions) == STEPS
     assert min(proposals) >= 40  # before, actions are random
@@ -183,9 +202,9 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
 
 
 def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
-    run(tmp_path / "run", agent="sac", guide=plans, guidance=GuideOptions(target_return=-5.0, guide_weight=2.0))
+    run(tmp_path / "run", agent="sac", guide=plans, target_return=-5.0, guide_weight=2.0)
     arrays = last_checkpoint(tmp_path / "run")
-    states, paid = arrays[".replay.states"], arrays[".replay.guiding"]
+    states, paid = arrays[".replay.states"], arrays[".replay.extra['guiding']"]
     planner = actionless.Planner.load(plans)
     ends = np.flatnonzero(arrays[".replay.ends"])
     for first, last in ((0, 0), (0, 3), (ends[0] + 1, ends[0] + 2)):  # of an episode, its second one too
@@ -195,7 +214,7 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
         assert paid[last] == pytest.approx(-np.linalg.norm(missed), rel=1e-3)
     config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
     assert config["agent"] == "sac"
-    assert config["learner"]["guide_weight"] == 2.0
+    assert config["guidance"][0]["guide_weight"] == 2.0
     rows = list(read_rows(tmp_path / "run" / "metrics.jsonl"))
     assert np.mean([row["guide/missed"] for row in rows]) == pytest.approx(-paid.mean(), rel=1e-5)
     assert "guided_share" not in rows[-1]
@@ -204,40 +223,60 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agent": "td3"}, r"afdt guides the agent sac, not td3: choose --agent sac"),
-        ({"agent": "sac", "guidance": GuideOptions(beta=0.5)}, r"beta: not an option of guidance by afdt, which knows"),
-        ({"agent": "sac", "guidance": GuideOptions(guide_weight=-1.0)}, r"guide_weight=-1\.0: choose a finite number"),
-        ({"agent": "sac", "schedule": lambda step: 0.1}, r"afdt never acts, and its log is not needed"),
+        ({"agent": "td3"}, r"guidance by plans works with the agent sac alone: choose --agent sac"),
+        ({"beta": 0.5}, r"beta: not an option of guidance by plans, which knows guide_we"),
+        ({"guide_weight": -1.0}, r"guide_weight=-1\.0: choose a finite number"),
+        ({"schedule": lambda step: 0.1}, r"schedule: not an option of guidance by plans, which knows guide_weight, t"),
+        ({"log": point_log()}, r"its log is not needed by this guidance: leave it out"),
+        ({"guidance": "switch"}, r"run: does not fit guidance 'switch': with it, use 'plans'"),
+        ({"guidance": "plan"}, r"guidance='plan': choose 'switch', 'plans'"),
     ],
 )
 def test_what_a_planner_cannot_do(tmp_path, plans, options, message):
     with pytest.raises(ActionlessError, match=message):
-        run(tmp_path / "run", guide=plans, **options)
+        run(tmp_path / "run", guide=plans, **({"agent": "sac"} | options))
     assert not (tmp_path / "run").exists()
 
 
 def test_an_agent_cannot_guide(tmp_path):
     run(tmp_path / "agent", agent="sac")
-    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* but bc-action"):
+    with pytest.raises(ActionlessError, match=r"agent: holds no state policy and no plans, .* whose method gives one"):
         run(tmp_path / "run", agent="sac", guide=tmp_path / "agent")
     assert not (tmp_path / "run").exists()
 
 
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
-    with pytest.raises(ActionlessError, match="target_return: an option of guidance by afdt alone"):
-        run(tmp_path / "run", agent="sac", guide=policy, guidance=GuideOptions(target_return=1.0))
+    with pytest.raises(ActionlessError, match="target_return: not an option of guidance by switch, which knows beta"):
+        run(tmp_path / "run", agent="sac", guide=policy, target_return=1.0)
+
+
+def test_the_kind_of_guidance_can_be_named(tmp_path, policy):
+    run(tmp_path / "named", guide=policy, guidance="switch")
+    run(tmp_path / "by-itself", guide=policy)
+    assert_same_run(tmp_path / "named", tmp_path / "by-itself")
+    config = json.loads((tmp_path / "named" / "run.json").read_text())["config"]
+    assert config["guide"] == str(policy)
+    (stored,) = config["guidance"]
+    assert stored["kind"] == "switch"
+    assert stored["schedule"] == {"kind": "paper", "start": 0.5, "decrement": 0.1, "interval": STEPS // 10}
+    assert stored["idm"] == {"hidden": [32, 32], "learning_rate": 1e-3, "batch_size": 64, "every": 4}
+
+
+def test_a_kind_without_a_guide(tmp_path):
+    with pytest.raises(ActionlessError, match=r"guidance 'switch' without a guide: .*--guide RUN"):
+        run(tmp_path / "run", guidance="switch")
 
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):
     with pytest.raises(ActionlessError, match=r"beta=0\.5 and a schedule: give one of them"):
-        run(tmp_path / "run", guide=policy, guidance=GuideOptions(beta=0.5), schedule=lambda step: 0.1)
+        run(tmp_path / "run", guide=policy, beta=0.5, schedule=lambda step: 0.1)
 
 
 def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
     counts = []
     updated = online.updated
     monkeypatch.setattr(online, "updated", lambda *parts: counts.append(parts[2:4]) or updated(*parts))
-    run(tmp_path / "run", loop=OnlineLoopOptions(log_every=60, evaluate_every=60, episodes=1, updates_together=6))
+    run(tmp_path / "run", loop=OnlineLoopSettings(log_every=60, evaluate_every=60, episodes=1, updates_together=6))
     assert counts[0] == (40, 2)  # the warm-up ends within a cycle
     assert [first for first, _ in counts[1:]] == list(range(42, STEPS, 6))
     assert sum(updates for _, updates in counts) == STEPS - 40
@@ -313,7 +352,7 @@ def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, pol
     train(TASK, tmp_path / "over", warm_up=50, **options)
     assert "the guide never acts: the first 50 steps are random (warm_up), and from step 50 on β is 0" in caplog.text
     caplog.clear()
-    train(TASK, tmp_path / "never", warm_up=50, **options, guidance=GuideOptions(beta=0.0))  # as asked for
+    train(TASK, tmp_path / "never", warm_up=50, **options, beta=0.0)  # as asked for
     train(TASK, tmp_path / "acts", warm_up=49, **options)
     assert "never acts" not in caplog.text
 
@@ -340,7 +379,7 @@ def test_a_log_from_python_must_be_given_again(tmp_path):
     actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
     with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
         run(tmp_path / "run", guide=tmp_path / "policy")
-    guided = run(tmp_path / "run", guide=tmp_path / "policy", guidance=GuideOptions(bootstrap=False))
+    guided = run(tmp_path / "run", guide=tmp_path / "policy", bootstrap=False)
     assert guided.agent == "td3"
     assert "idm/offline_loss" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
 
@@ -367,12 +406,12 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
         ({"warm_up": None, "steps": 200}, r"steps=200: the scale 'smoke' begins with 200 random steps \(warm_up\)"),
         ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
         ({"action_bins": 1}, "action_bins=1: choose at least 2"),
-        ({"guidance": GuideOptions(beta=0.2)}, r"options of guidance without a guide.*--guide RUN"),
+        ({"beta": 0.2}, "beta: guidance options require --guide"),
         (
-            {"loop": OnlineLoopOptions(log_every=40, evaluate_every=50)},
+            {"log_every": 40, "evaluate_every": 50},
             "evaluate_every=50: choose a multiple of log_ev",
         ),
-        ({"loop": OnlineLoopOptions(log_every=41)}, "log_every=41: choose a multiple of updates_together, which is 5"),
+        ({"log_every": 41}, "log_every=41: choose a multiple of updates_together, which is 5"),
         ({"steps": 0}, "steps=0: choose at least 1"),
     ],
 )

@@ -12,9 +12,9 @@ from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.training import pretrain as module
-from actionless.training.options import LearnerOptions, LoopOptions
+from actionless.training.pretrain_settings import LoopSettings
 
-TINY = {"scale": "smoke", "steps": 5, "learner": LearnerOptions(hidden=(8,))}
+TINY = {"scale": "smoke", "steps": 5, "hidden": (8,)}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_shared_memory_map_is_nobodys_memory(tmp_path, data, planned, monkeypa
     monkeypatch.setenv("ACTIONLESS_CACHE", str(tmp_path / "cache"))
     size = 300 * 3 * 8 * 2  # states and next states, in the log's own float64
     mapped = ReadOptions(memory_limit_gb=0.0)
-    on_host = LoopOptions(resident_gb=0.0)
+    on_host = LoopSettings(resident_gb=0.0)
     cases = [
         ({}, 2 * size),
         ({"read": mapped}, size),

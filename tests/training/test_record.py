@@ -14,7 +14,7 @@ from actionless.data.recording import Recording, read_metadata, write_recording
 from actionless.errors import ActionlessError
 from actionless.online.action_translation import Choice, Limits
 from actionless.online.agent import Spec
-from actionless.online.environments import make
+from actionless.online.environments import Environment, make
 from actionless.online.replay import Replay
 from actionless.runs.sinks import read_rows
 from actionless.training import train as training
@@ -299,3 +299,19 @@ def test_metadata_of_other_files(tmp_path):
     (tmp_path / "text.hdf5").write_text("no")
     with pytest.raises(ActionlessError, match="cannot be read as HDF5"):
         read_metadata(tmp_path / "text.hdf5")
+
+
+def test_the_replay_of_a_run_leaves_no_simulator_open(folder, monkeypatch):
+    opened, closed = [], []
+    create, close = Environment.__init__, Environment.close
+
+    def noted(task, name, simulator, *, bins=None):
+        opened.append(task)
+        create(task, name, simulator, bins=bins)
+
+    monkeypatch.setattr(Environment, "__init__", noted)
+    monkeypatch.setattr(Environment, "close", lambda task: closed.append(task) or close(task))
+    replay_of(folder / "run")
+    record(TASK, folder / "again.hdf5", level="replay", steps=STEPS, run=folder / "run", **TRAINING)
+    assert opened
+    assert {*map(id, opened)} == {*map(id, closed)}

@@ -12,7 +12,7 @@ import actionless
 from actionless.errors import ActionlessError
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.directory import Manifest, Run
-from actionless.training.options import LoopOptions
+from actionless.training.pretrain_settings import LoopSettings
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
 STATES = small_log().states
@@ -26,7 +26,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("finished") / "run"
-    loop = LoopOptions(log_every=10, evaluate_every=10, checkpoint_seconds=0.0)
+    loop = LoopSettings(log_every=10, evaluate_every=10, checkpoint_seconds=0.0)
     actionless.pretrain(data, path, method="bc-delta", scale="smoke", steps=30, loop=loop)
     return path
 

@@ -22,9 +22,9 @@ from actionless.data.read import read_with
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
 from actionless.runs.directory import Manifest
-from actionless.training.options import OfflineConfig
-from actionless.training.prepared import Split
+from actionless.training.batches import Split
 from actionless.training.pretrain import read_again
+from actionless.training.pretrain_settings import stored_settings
 
 MOST_ROWS = 20_000
 """Transitions to measure at most, spread evenly over the episodes."""
@@ -180,8 +180,8 @@ def diagnose_run(
             "diagnose(policy, log)"
         )
     log = read_again(Path(run), manifest)
-    config = OfflineConfig.from_json(manifest.config)
-    split = Split.by_episode(log, config.loop.held_out, manifest.seed)
+    settings = stored_settings(run, manifest)
+    split = Split.by_episode(log, settings.loop.held_out, manifest.seed)
     if len(split.held_out) == 0:
         return diagnose(policy, EpisodeSubset(log, split.training, "training data: nothing was held out"))
     return diagnose(

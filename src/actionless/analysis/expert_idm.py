@@ -24,12 +24,13 @@ from actionless.errors import ActionlessError
 from actionless.files import clear_leftovers, disk_trouble, remove, replace_folder, unique_aside
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
-from actionless.offline.learner import Batch, Head
-from actionless.offline.presets import ScaleName
+from actionless.offline.learner import Batch
+from actionless.offline.state_policy import Head
 from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
 from actionless.online.environments import Environment
 from actionless.runs.progress import ProgressDisplay
-from actionless.training.prepared import Draw, HostBatches, Preparation, Split
+from actionless.settings import ScaleName
+from actionless.training.batches import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
 from actionless.updates import means, reset_metrics, train_state, updated
 from actionless.version import __version__

@@ -13,8 +13,8 @@ import numpy as np
 from actionless.discretise import at_edge_is_above
 from actionless.errors import ActionlessError, require_extra
 from actionless.files import disk_trouble, require_free_file, write_durably
-from actionless.offline.planner import Planner
-from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.offline.learner import Policy
+from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.version import __version__
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ def export(policy: Policy | str | Path, out: str | Path, *, overwrite: bool = Fa
     target = Path(out)
     require_free_file(target, ".onnx", overwrite=overwrite)
     require_extra("onnx", "onnx", "writing an ONNX file")
-    if isinstance(policy, ActionPolicy | Planner):
-        what = "gives actions" if isinstance(policy, ActionPolicy) else "plans from many steps"
+    if isinstance(policy, str | Path):
+        policy = StatePolicy.load(policy)
+    if not isinstance(policy, StatePolicy):
         raise ActionlessError(
-            f"{policy.method} {what}, but only policies that propose Δs can be exported: "
-            "pre-train with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
+            f"{policy.method} {policy.does}, but only policies that propose Δs can be exported: pre-train with a "
+            "method that gives a state policy (`actionless pretrain --help` says which do)"
         )
-    model = onnx_model(policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy))
+    model = onnx_model(policy)
     with disk_trouble(target, "free some space, or choose a writable folder"):
         write_durably(target, model.SerializeToString())
     return target

@@ -1,4 +1,4 @@
-"""Run a policy in an environment: a state policy through an expert inverse dynamics model, BC a on its own."""
+"""Run a policy in an environment: a state policy through an expert inverse dynamics model, others on their own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork
-from actionless.offline.planner import Planner
-from actionless.offline.presets import ScaleName
-from actionless.offline.state_policy import ActionPolicy, Policy, PolicyModel, StatePolicy
+from actionless.offline.learner import Policy
+from actionless.offline.state_policy import ActionPolicy, PolicyModel, StatePolicy
 from actionless.online.action_translation import Levels, normalised_actions
 from actionless.online.environments import Environment, make
+from actionless.settings import ScaleName
 from actionless.training.evaluation import MOST_STEPS, episode_seed
 
 
@@ -96,10 +96,10 @@ def evaluate_in_environment(
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
-    if isinstance(policy, Planner):
+    if not isinstance(policy, StatePolicy | ActionPolicy):
         raise ActionlessError(
-            f"{policy.method} plans from many steps, but only policies that propose Δs from one state can be evaluated "
-            "here: pre-train with another method, or test it as a guide (`actionless train --agent sac --guide RUN`)"
+            f"{policy.method} {policy.does}, but only policies that propose Δs from one state can be evaluated here: "
+            "pre-train with another method, or test it as a guide (`actionless train --agent sac --guide RUN`)"
         )
     bins = _action_bins(environment, labelled)
     environments = [make(environment, bins=bins) for _ in range(episodes)]

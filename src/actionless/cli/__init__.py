@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from actionless.errors import TRACEBACK, ActionlessError, require_supported_system
 from actionless.runs.signals import stop_with_parent
@@ -179,6 +179,20 @@ def _registry() -> Any:
         )
 
     @registry.primitive_rule
+    def choice_may_be_left_out(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+        choices = _choices(info.type)
+        if choices is None:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar=f"{{{','.join(choices)}}}",
+            choices=choices,
+            instance_from_str=lambda words: words[0],
+            is_instance=lambda value: value is None or value in choices,
+            str_from_instance=lambda value: ["auto" if value is None else value],
+        )
+
+    @registry.primitive_rule
     def may_be_left_out(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
         if info.type not in optional:
             return None
@@ -192,6 +206,12 @@ def _registry() -> Any:
         )
 
     return registry
+
+
+def _choices(hint: Any) -> tuple[str, ...] | None:
+    """The words of an annotation `Literal[...] | None`."""
+    literals = [part for part in get_args(hint) if get_origin(part) is Literal]
+    return get_args(literals[0]) if len(literals) == 1 and set(get_args(hint)) == {literals[0], type(None)} else None
 
 
 def _truth(word: str) -> bool:

@@ -5,7 +5,7 @@ with the log, how well its probabilities and Q values are calibrated, whether si
 it proposes, and a verdict in words with its numbers.
 
 With `--env` the policy also acts in that environment. An inverse dynamics model, trained on the log with actions
-`--labelled`, finds the actions; a policy of bc-action needs none.
+`--labelled`, finds the actions; a policy that gives actions itself needs none.
 
 examples:
   actionless evaluate runs/hopper
@@ -22,11 +22,11 @@ import tyro
 
 from actionless.data.options import ReadOptions
 from actionless.errors import ActionlessError
-from actionless.offline.presets import ScaleName
+from actionless.settings import ScaleName
 
 if TYPE_CHECKING:
     from actionless.analysis.rollouts import EnvironmentFigures
-    from actionless.offline.state_policy import Policy
+    from actionless.offline.learner import Policy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Command:
         self._check()
         from actionless.analysis.diagnostics import diagnose_run
         from actionless.analysis.evaluation_folder import as_json, write_evaluation
+        from actionless.offline.policies import load_policy
         from actionless.offline.state_policy import ActionPolicy
-        from actionless.training.pretrain import load_policy
 
         policy = None if self.env is None else load_policy(self.run_directory)
         acts_by_itself = isinstance(policy, ActionPolicy)
         if acts_by_itself and self.data is not None:
-            raise ActionlessError(f"{self.run_directory}: bc-action proposes no Δs to compare: remove --data")
+            raise ActionlessError(f"{self.run_directory}: {policy.method} proposes no Δs to compare: remove --data")
         diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
         played = None if policy is None else self._played(policy)
         figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()

@@ -13,13 +13,30 @@ examples:
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from actionless.cli.flags import Flags, flags_class
 from actionless.cli.sinks import SinkFlags
 from actionless.data.options import ReadOptions
-from actionless.training.finetune_options import FinetuneOptions
+from actionless.online.agents import LABELLED
+from actionless.settings import ScaleName
+from actionless.training.online_settings import DEFAULT_METHOD, DEFAULT_SCALE, finetune_options
+
+if TYPE_CHECKING:
+    MethodName = str
+    SettingFlags = Flags
+else:
+    MethodName = Literal[tuple(LABELLED)]
+    SettingFlags = flags_class(
+        finetune_options(),
+        {
+            "": "How long the agent learns from the log, then in the environment.",
+            "learner": "Settings of the agent; in parentheses, the methods that know one where not all do.",
+            "loop": "How the loop works. All but `updates_together` leave what is learnt untouched.",
+        },
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,32 +46,42 @@ class Command:
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
     """The environment."""
     data: Annotated[str, tyro.conf.arg(metavar="LABELLED")]
-    """A log of that environment with actions: a file, a glob or minari:ID."""
+    """A log of that environment with its actions: a file, a glob or minari:ID."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The directory to create."""
-    options: Annotated[tyro.conf.OmitArgPrefixes[FinetuneOptions], tyro.conf.arg(name="training")] = dataclasses.field(
-        default_factory=FinetuneOptions
-    )
+    method: MethodName = DEFAULT_METHOD
+    """IQL: expectile regression. AWAC: advantage-weighted imitation. Cal-QL: SAC with a CQL penalty, calibrated by
+    Monte-Carlo returns. O3F: SAC with several critics, optimistic exploration."""
+    scale: ScaleName = DEFAULT_SCALE
+    """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
+    seed: int = 0
+    """Decides the initial weights, the episodes and everything that is drawn."""
     seeds: int = 1
     """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
-    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
     """Replace an existing run."""
+    settings: Annotated[tyro.conf.OmitArgPrefixes[SettingFlags], tyro.conf.arg(name="training")] = dataclasses.field(
+        default_factory=SettingFlags
+    )
+    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Learn, then print the agent's returns."""
         from actionless.cli.run_summary import show_summary
-        from actionless.training.finetune import finetune_with
+        from actionless.training.finetune import finetune
 
-        finetune_with(
+        finetune(
             self.environment,
             self.data,
             self.out,
-            self.options,
-            self.read,
+            method=self.method,
+            scale=self.scale,
+            seed=self.seed,
             seeds=self.seeds,
+            read=self.read,
             overwrite=self.overwrite,
             sinks=self.sinks.chosen,
+            **self.settings.given(),
         )
         show_summary(self.out)

@@ -17,12 +17,18 @@ examples:
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from actionless.offline.presets import ScaleName
-from actionless.online.presets import AgentName
+from actionless.online.agents import AGENTS
+from actionless.settings import ScaleName
+from actionless.training.online_settings import DEFAULT_AGENT, DEFAULT_SCALE
+
+if TYPE_CHECKING:
+    AgentName = str
+else:
+    AgentName = Literal[tuple(AGENTS)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +45,13 @@ class Command:
     """The HDF5 file to write."""
     run_: Annotated[Path | None, tyro.conf.arg(name="run", metavar="RUN")] = None
     """The run directory in which the agent is trained; by default FILE.run."""
-    agent: AgentName = "td3"
+    agent: AgentName = DEFAULT_AGENT
     """TD3 and SAC take continuous actions; DecQN_N takes discrete actions, or bins of continuous ones."""
-    scale: ScaleName = "cpu"
+    scale: ScaleName = DEFAULT_SCALE
     """Preset sizes of the training: seconds for a test, minutes on two cores, or the paper's."""
     train_steps: int | None = None
     """Number of training steps; by default that of the scale."""
-    action_bins: int = 3
+    action_bins: int | None = None
     """Number of bins per action dimension when decqn acts in an environment with continuous actions."""
     seed: int = 0
     """Seed of the training, of the episodes and of all random choices."""

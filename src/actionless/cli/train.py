@@ -15,12 +15,37 @@ examples:
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from actionless.cli.flags import Flags, flags_class
 from actionless.cli.sinks import SinkFlags
-from actionless.training.online_options import TrainOptions
+from actionless.guidance.kinds import KINDS
+from actionless.online.agents import AGENTS
+from actionless.settings import ScaleName
+from actionless.training.online_settings import DEFAULT_AGENT, DEFAULT_SCALE, train_options
+
+if TYPE_CHECKING:
+    AgentName = str
+    SettingFlags = Flags
+else:
+    AgentName = Literal[tuple(AGENTS)]
+    SettingFlags = flags_class(
+        train_options(),
+        {
+            "": "How long the agent learns.",
+            "learner": "Settings of the agent; in parentheses, the agents that know one where not all do.",
+            "guidance": "How an agent is guided; in parentheses, the kinds of guidance that know a setting.",
+            "loop": "How the loop works. All but `updates_together` leave what is learnt untouched.",
+        },
+        switches=[each.name for each in train_options() if each.part == "guidance"],
+    )
+
+_GUIDANCE_HELP = (
+    f"Kinds of guidance in their order, separated by commas ({', '.join(KINDS)}); if not given, the first that the "
+    "guide's run fits."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,29 +56,40 @@ class Command:
     """The environment."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The directory to create."""
+    agent: AgentName = DEFAULT_AGENT
+    """TD3 and SAC for continuous actions; DecQN_N for choices, or for continuous actions in bins."""
     guide: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """A `pretrain` run, or a saved state policy or planner (afdt)."""
-    options: Annotated[tyro.conf.OmitArgPrefixes[TrainOptions], tyro.conf.arg(name="training")] = dataclasses.field(
-        default_factory=TrainOptions
-    )
+    """A `pretrain` run, or a saved policy or planner."""
+    guidance: Annotated[str | None, tyro.conf.arg(metavar="KIND,KIND", help=_GUIDANCE_HELP)] = None
+    scale: ScaleName = DEFAULT_SCALE
+    """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
+    seed: int = 0
+    """Decides the initial weights, the episodes and everything that is drawn."""
     seeds: int = 1
     """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
-    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
     overwrite: bool = False
     """Replace an existing run."""
+    settings: Annotated[tyro.conf.OmitArgPrefixes[SettingFlags], tyro.conf.arg(name="training")] = dataclasses.field(
+        default_factory=SettingFlags
+    )
+    sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
 
     def run(self) -> None:
         """Train, then print the agent's returns."""
         from actionless.cli.run_summary import show_summary
-        from actionless.training.train import train_with
+        from actionless.training.train import train
 
-        train_with(
+        train(
             self.environment,
             self.out,
-            self.options,
-            self.guide,
+            agent=self.agent,
+            guide=self.guide,
+            guidance=self.guidance,
+            scale=self.scale,
+            seed=self.seed,
             seeds=self.seeds,
             overwrite=self.overwrite,
             sinks=self.sinks.chosen,
+            **self.settings.given(),
         )
         show_summary(self.out)

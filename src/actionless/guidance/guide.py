@@ -4,7 +4,7 @@ It sees NumPy alone and knows nothing of the agent's inside. Whatever it draws i
 environment step and the number of updates so far, so `state` holds all there is to save.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,20 +17,24 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
-from actionless.guidance.switch import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
+from actionless.guidance.interface import NOTHING, Guidance
+from actionless.guidance.schedule import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
+from actionless.online.agent import Act
 from actionless.randomness import generator
+from actionless.settings import Count, Settings
 from actionless.updates import TrainState, means, padded, reset_metrics, updated
-
-Act = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class GuideConfig:
+class GuideConfig(Settings):
     """How the guide learns, and how much it remembers."""
 
     idm: IdmConfig = field(default_factory=IdmConfig)
-    capacity: int = 1_000_000
+    bootstrap: bool = True
+    """Let the inverse dynamics model learn from the log's states too, with the agent's own actions in place of those
+    that the log lacks."""
+    capacity: Count = 1_000_000
     """Transitions that are kept for the inverse dynamics model, the newest."""
 
 
@@ -90,8 +94,7 @@ class GuideState(NamedTuple):
     counts: Counts
 
 
-@dataclass(eq=False, repr=False)
-class Guide:
+class Guide(Guidance):
     """Follows a state policy in some steps, so that an agent that learns from all of them sees better ones sooner.
 
     Actions are scaled to [-1, 1], or are the index of a bin in each dimension. A plain loop with any agent:
@@ -105,26 +108,36 @@ class Guide:
             next_state, reward, terminated, truncated, _ = environment.step(action)
             guide.observe(state, action, reward, next_state, step)
             agent.learn(state, action, reward, next_state, terminated)
-            if (step + 1) % guide.config.idm.every == 0:
-                guide.learn(step, 1, agent.best_actions)  # a function from a batch of states to their actions
+            guide.learn(step, step + 1, agent.best_actions)  # a function from a batch of states to their actions
             state = environment.reset()[0] if terminated or truncated else next_state
     """
 
-    policy: StatePolicy
-    spec: IdmSpec
-    schedule: Schedule
-    log: Log | None
-    config: GuideConfig
-    seed: int
-    end: float
-    """The step from which on guidance is known to be over: nothing is remembered any more."""
+    headline = ("beta", "guided_share", "idm/loss")
     state: GuideState
     """All that changes, for checkpoints: arrays alone. It is no copy: write it before the next step."""
 
-    def __post_init__(self) -> None:
-        """What is made once: the policy put where it computes, and the key."""
-        self._model = jax.tree.map(jnp.asarray, self.policy.model)
-        self._key = _key(self.seed)
+    def __init__(
+        self,
+        policy: StatePolicy,
+        spec: IdmSpec,
+        schedule: Schedule,
+        log: Log | None,
+        config: GuideConfig,
+        seed: int,
+        state: GuideState,
+    ):
+        self.policy, self.spec, self.schedule, self.log = policy, spec, schedule, log
+        self.config, self.seed, self.state = config, seed, state
+        self.end = guidance_end(schedule)
+        """The step from which on guidance is known to be over: nothing is remembered any more."""
+        # Made once: the policy put where it computes, and the key.
+        self._model = jax.tree.map(jnp.asarray, policy.model)
+        self._key = _key(seed)
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return "switch"
 
     @classmethod
     def create(
@@ -151,11 +164,11 @@ class Guide:
         spec = IdmSpec(discretiser.dim, discretiser.bins, action_dim, bins)
         end = guidance_end(schedule)
         state = GuideState(
-            learning=_begin_learning(spec, config.idm, seed),
+            learning=_begin_learning(spec, config, seed),
             ring=Ring.create(int(max(1, min(config.capacity, steps, end))), spec),
             counts=_begin_counts(spec),
         )
-        return cls(policy, spec, schedule, log, config, seed, end, state)
+        return cls(policy, spec, schedule, log, config, seed, state)
 
     def beta(self, step: int) -> float:
         """The probability of following the guide at an environment step."""
@@ -178,7 +191,10 @@ class Guide:
         reward: float,
         next_state: Real[np.ndarray, " dim"],
         step: int,
-    ) -> None:
+        *,
+        terminated: bool = False,  # noqa: ARG002
+        first: bool = False,  # noqa: ARG002
+    ) -> Mapping[str, float]:
         """Take in a transition, guided or not: the guide knows by itself which."""
         self._check_state(state)
         self._check_action(action, step)
@@ -188,25 +204,27 @@ class Guide:
         counts.rewards[int(guided)] += reward
         counts.beta[...] = self.beta(step)
         if step >= self.end:
-            return
+            return NOTHING
         # Here, while the states have their own precision: in float32 a small change of a large value is lost.
         delta = self._delta(state, next_state)
         if guided:
             counts.realised[:] += delta == counts.proposed
         self.state.ring.add(self._normalised(state), delta, action)
+        return NOTHING
 
-    def learn(self, step: int, updates: int, act: Act) -> None:
-        """So many updates of the inverse dynamics model, while there is a chance to follow it.
+    def learn(self, first: int, stop: int, act: Act) -> None:
+        """Update the inverse dynamics model as often as these steps ask for, while there is a chance to follow it.
 
         `act` gives the agent's present best action for each of a batch of states. Nothing is learnt before the first
         transition.
         """
-        if self.beta(step) == 0 or updates == 0 or self.state.ring.stored == 0:
+        updates = stop // self.config.idm.every - first // self.config.idm.every
+        if updates <= 0 or self.beta(stop) == 0 or self.state.ring.stored == 0:
             return
         rows, batch_size = updates * self.config.idm.batch_size, self.config.idm.batch_size
         # A power of two, so that few numbers of updates are ever compiled.
         size = (1 << (updates - 1).bit_length()) * batch_size
-        batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.idm.bootstrap else None)
+        batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.bootstrap else None)
         filled = jax.tree.map(lambda array: padded(array, size), batch)
         learning = updated(self.state.learning, filled, 0, updates, self._key, batch_size)
         self.state = self.state._replace(learning=learning)
@@ -231,16 +249,6 @@ class Guide:
             counted[:] = 0
         self.state = self.state._replace(learning=reset_metrics(learning))
         return metrics
-
-    def restore(self, state: GuideState) -> None:
-        """Go on from a `state` that was saved; its arrays are taken over, not copied."""
-        for mine, given in zip(jax.tree.leaves(self.state), jax.tree.leaves(state), strict=True):
-            if (mine.shape, mine.dtype) != (given.shape, given.dtype):
-                raise ActionlessError(
-                    f"this guide has no place for {given.dtype}{list(given.shape)} where it holds "
-                    f"{mine.dtype}{list(mine.shape)}: restore with the settings the state was made with"
-                )
-        self.state = state
 
     # Called through their classes, since this is done at every step: Equinox takes 40 µs to bind a method.
 
@@ -296,17 +304,17 @@ def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
             f"{log.source.path} has {log.state_dim} state variables, the state policy was trained on {dim}: "
             "give the log that the policy was trained on"
         )
-    if config.idm.bootstrap and log is None:
+    if config.bootstrap and log is None:
         raise ActionlessError(
             "the inverse dynamics model learns from the log too: give the log that the policy was trained on, "
             "or set bootstrap=False in its config"
         )
-    if config.idm.bootstrap and log is not None and len(log) == 0:
+    if config.bootstrap and log is not None and len(log) == 0:
         raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
 
 
-def _begin_learning(spec: IdmSpec, config: IdmConfig, seed: int) -> TrainState:
-    idm = InverseDynamics.create(spec, config, _key(seed))
+def _begin_learning(spec: IdmSpec, config: GuideConfig, seed: int) -> TrainState:
+    idm = InverseDynamics.create(spec, config.idm, _key(seed))
     names = ("idm/loss", "idm/online_loss", *(("idm/offline_loss",) if config.bootstrap else ()))
     return TrainState(idm, {name: jnp.zeros(()) for name in names}, jnp.zeros((), jnp.int32))
 

@@ -10,15 +10,13 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless.networks import MLP
-from actionless.offline.presets import ScaleName
+from actionless.online.agent import Rows
 from actionless.optimise import Adam
+from actionless.settings import Count, Positive, ScaleName, Settings
 from actionless.updates import Metrics
-
-Rows = np.ndarray | Array  # drawn on the host, learnt from on the device
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,17 @@ class IdmSpec:
 
 
 @dataclass(frozen=True)
-class IdmConfig:
+class IdmConfig(Settings):
     """How the inverse dynamics model learns."""
 
-    hidden: tuple[int, ...] = (256, 256)
-    learning_rate: float = 1e-3
-    batch_size: int = 256
-    """Transitions in each term of the loss."""
-    every: int = 4
-    """Environment steps for each update."""
-    bootstrap: bool = True
-    """Learn from the log too, with the agent's own actions in place of those that it lacks."""
+    hidden: tuple[Count, ...] = (256, 256)
+    """Sizes of its hidden layers."""
+    learning_rate: Positive = 1e-3
+    """Step size of its Adam."""
+    batch_size: Count = 256
+    """Transitions in each term of its loss."""
+    every: Count = 4
+    """Environment steps for each of its updates."""
 
 
 IDM_SCALES: dict[ScaleName, IdmConfig] = {

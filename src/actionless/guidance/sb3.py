@@ -16,7 +16,7 @@ from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
-from actionless.guidance.switch import Schedule
+from actionless.guidance.schedule import Schedule
 from actionless.offline.log_origin import log_of
 from actionless.offline.state_policy import StatePolicy
 
@@ -92,20 +92,20 @@ class GuideCallback(BaseCallback):
 
     def _begin(self) -> Guide:
         log = self._log
-        if self._config.idm.bootstrap and log is None:
+        if self._config.bootstrap and log is None:
             log = log_of(self._policy, self._where)
         seed = self.model.seed if self._seed is None else self._seed
         guide = Guide.create(
             self._policy,
             action_dim=self.model.action_space.shape[0],
             steps=self.locals["total_timesteps"],
-            log=log if self._config.idm.bootstrap else None,
+            log=log if self._config.bootstrap else None,
             schedule=self._schedule,
             config=self._config,
             seed=0 if seed is None else seed,
         )
         if guide.log is not None:
-            warn_if_unfamiliar(guide.log, self._states()[0], "the model's task")
+            warn_if_unfamiliar(guide.log, self._states()[0], "the model's environment")
         return guide
 
     def _follow(self) -> None:
@@ -145,12 +145,9 @@ class GuideCallback(BaseCallback):
         return None if first < self.model.learning_starts else self.guide.propose(state, first + environment)
 
     def _learn(self, first: int) -> None:
-        """The updates of the inverse dynamics model that these steps bring, once the model's random steps are over."""
+        """Let the inverse dynamics model learn from these steps, once the model's random steps are over."""
         assert self.guide is not None
-        every, last = self.guide.config.idm.every, self.model.num_timesteps
-        updates = last // every - max(first, self.model.learning_starts) // every
-        if updates > 0:
-            self.guide.learn(last, updates, self._best_actions)
+        self.guide.learn(max(first, self.model.learning_starts), self.model.num_timesteps, self._best_actions)
 
     def _states(self) -> Real[np.ndarray, "environments dim"]:
         """As the task gives them: VecNormalize keeps them beside what it makes of them."""

@@ -1,86 +1,88 @@
-"""The switch: how often the guide acts, and whether it acts now.
+"""Guidance by a switch: now and then the agent follows a state policy, through an inverse dynamics model."""
 
-A schedule is anything that gives β, the probability of following the guide, for an environment step:
-`lambda step: 0.3` will do.
-"""
+import dataclasses
+import logging
+from dataclasses import dataclass
+from typing import Any
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.errors import ActionlessError
-from actionless.randomness import generator
+from actionless.guidance.guide import Guide, GuideConfig
+from actionless.guidance.idm import IDM_SCALES
+from actionless.guidance.interface import GuidanceContext, GuidanceSettings
+from actionless.guidance.schedule import Fixed, PaperSchedule, Schedule
+from actionless.offline.log_origin import log_of
+from actionless.offline.state_policy import StatePolicy
+from actionless.online.agent import Spec
+from actionless.settings import Fraction, FromPython, ScaleName
 
-Schedule = Callable[[int], float]
+_log = logging.getLogger("actionless")
 
 
 @dataclass(frozen=True)
-class PaperSchedule:
-    """The paper's: β falls step by step, from 0.5 by 0.1 every 100,000 steps, to 0 after half a million."""
+class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
+    """How often the guide acts, and how its inverse dynamics model learns."""
 
-    start: float = 0.5
-    decrement: float = 0.1
-    interval: int = 100_000
+    beta: Fraction | None = None
+    """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
+    schedule: PaperSchedule | Fixed | Schedule | FromPython | None = None
+    """Any function from the environment step to that probability (from Python alone)."""
 
-    def __post_init__(self) -> None:
-        """Refuse what gives no probabilities."""
-        if not 0 <= self.start <= 1:
-            raise ActionlessError(f"start={self.start}: β is a probability, begin between 0 and 1")
-        if not (self.decrement > 0 and self.interval >= 1):
-            raise ActionlessError(
-                f"decrement={self.decrement}, interval={self.interval}: β has to fall, choose a decrement above 0 "
-                "and an interval of at least 1 step; `Fixed` keeps it constant"
-            )
+    def check(self) -> None:
+        """Refuse two answers to one question."""
+        if self.beta is not None and self.schedule is not None:
+            raise ActionlessError(f"beta={self.beta} and a schedule: give one of them")
+        if not (self.schedule is None or callable(self.schedule) or isinstance(self.schedule, FromPython)):
+            raise ActionlessError(f"schedule={self.schedule!r}: give a function from the step to a probability")
 
-    def for_run(self, steps: int) -> "PaperSchedule":
-        """The same for a run of another length than the paper's million: guidance by default ends halfway."""
-        return replace(self, interval=max(1, steps // 10))
-
-    def __call__(self, step: int) -> float:
-        """β at an environment step."""
-        # Rounded, so that 0.5 - 4 · 0.1 is 0.1.
-        return max(0.0, round(self.start - self.decrement * (step // self.interval), 12))
+    def completed(self, guide: str, steps: int) -> "SwitchSettings":  # noqa: ARG002
+        """With the paper's schedule, stretched to this run, where none was asked for."""
+        if self.beta is not None or self.schedule is not None:
+            return self
+        return dataclasses.replace(self, schedule=PaperSchedule().for_run(steps))
 
     @property
-    def end(self) -> int:
-        """The step from which on β is 0."""
-        return math.ceil(round(self.start / self.decrement, 9)) * self.interval
+    def reads_log(self) -> bool:
+        """The inverse dynamics model is bootstrapped with it."""
+        return self.bootstrap
+
+    def memory(self, spec: Spec, kept: int, logged: int) -> int:
+        """The transitions that the inverse dynamics model learns from, and the log."""
+        return (
+            min(kept, self.capacity) * (4 * (2 * spec.state_dim + spec.action_dim) + 6) + 16 * logged * spec.state_dim
+        )
+
+    def create(self, context: GuidanceContext) -> Guide:
+        """A guide that has learnt nothing."""
+        policy = StatePolicy.load(context.guide)
+        log = context.log
+        if self.bootstrap and log is None:
+            log = log_of(policy, context.guide)
+        guide = Guide.create(
+            policy,
+            action_dim=context.spec.action_dim,
+            bins=context.spec.bins,
+            steps=context.steps,
+            log=log if self.bootstrap else None,
+            schedule=self._schedule(),
+            config=self,
+            seed=context.seed,
+        )
+        if guide.log is not None:
+            warn_if_unfamiliar(guide.log, context.first_state, context.environment)
+        if 0 < guide.end <= context.warm_up:
+            _log.warning(
+                "the guide never acts: the first %d steps are random (warm_up), and from step %d on β is 0: "
+                "choose more steps, or fewer random ones",
+                context.warm_up,
+                guide.end,
+            )
+        return guide
+
+    def _schedule(self) -> Any:
+        return self.schedule if self.beta is None else Fixed(self.beta)
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """The same β at every step."""
-
-    beta: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is no probability."""
-        if not 0 <= self.beta <= 1:
-            raise ActionlessError(f"beta={self.beta}: β is a probability, choose it between 0 and 1")
-
-    def __call__(self, step: int) -> float:  # noqa: ARG002 (the same at every step)
-        """β at an environment step."""
-        return self.beta
-
-
-def beta_at(schedule: Schedule, step: int) -> float:
-    """The schedule's β, if it is a probability."""
-    beta = float(schedule(step))
-    if not 0 <= beta <= 1:
-        raise ActionlessError(f"the schedule gives β = {beta} at step {step}: it has to give values between 0 and 1")
-    return beta
-
-
-def guidance_end(schedule: Schedule) -> float:
-    """The step from which on β is known to be 0; infinite where that is not known."""
-    match schedule:
-        case PaperSchedule(end=end):
-            return float(end)
-        case Fixed(beta=0):
-            return 0.0
-    return math.inf
-
-
-def follows_guide(seed: int, step: int, beta: float) -> bool:
-    """Whether ζ < β, with ζ ~ U(0, 1) decided by the seed and the step alone."""
-    return beta > 0 and generator(seed, "switch", step).random() < beta
+def preset(scale: ScaleName) -> SwitchSettings:
+    """The inverse dynamics model of a scale."""
+    return SwitchSettings(idm=IDM_SCALES[scale])

@@ -9,10 +9,22 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
-from actionless.offline.learner import Batch, Head, OfflineLearner, Spec, by_bin
+from actionless.offline.learner import (
+    Batch,
+    Declaration,
+    LearnerConfig,
+    OfflineLearner,
+    PolicyLabel,
+    Returns,
+    Spec,
+    by_bin,
+)
+from actionless.offline.state_policy import ActionPolicy, Head, PolicyModel, StatePolicy, measured_proposals
 from actionless.optimise import Adam
+from actionless.settings import Count, NonNegative
 from actionless.updates import Metrics
 
 Target = Literal["delta", "next_state", "difference", "action"]
@@ -21,24 +33,34 @@ _HEADS: dict[Target, Head] = {
     "delta": "logits",
     "next_state": "next_state",
     "difference": "difference",
-    "action": "action",
 }
 
 
 @dataclass(frozen=True)
-class ImitationConfig:
+class ImitationConfig(LearnerConfig, kind="imitation"):
     """What is imitated, with a network of the body that OSO-DecQN has."""
 
     target: Target = "delta"
     """Δs by cross-entropy; the next state, its difference (both normalised) or the action by regression."""
-    ensemble: int = 1
-    hidden: tuple[int, ...] = (512, 512, 512)
-    learning_rate: float = 1e-4
+    ensemble: Count = 1
+    """Number of networks."""
+    hidden: tuple[Count, ...] = (512, 512, 512)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 1e-4
+    """Step size of Adam."""
 
     @property
-    def discount(self) -> None:
-        """Imitation looks at no reward."""
-        return None
+    def declares(self) -> Declaration:
+        """Imitation looks at no reward. Actions are needed where they are what is imitated."""
+        if self.target != "action":
+            return Declaration()
+        return Declaration(
+            gives=("action policy",),
+            needs_actions=True,
+            score="action_error",
+            lower_is_better=True,
+            shown=("action_error",),
+        )
 
 
 class Imitation(OfflineLearner):
@@ -79,20 +101,26 @@ class Imitation(OfflineLearner):
         learner = Imitation(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
         return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
-    @property
-    def head(self) -> Head:
-        """Logits, or what is regressed."""
-        return _HEADS[self.config.target]
+    def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:  # noqa: ARG002
+        """Accuracy and error of the proposals, or how far actions miss."""
+        if self.config.target == "action":
+            return {"action_error": float(_action_error(self.network, data))}
+        return measured_proposals(self._model(discretiser), data)
 
-    @property
-    def temperature(self) -> float:
-        """Logits are used as they are."""
-        return 1.0
+    def policy(self, discretiser: Discretiser, label: PolicyLabel) -> StatePolicy | ActionPolicy:
+        """Does what the log did."""
+        if self.config.target == "action":
+            return ActionPolicy(self.network, discretiser.normaliser, *label)
+        return StatePolicy.of(self._model(discretiser), label)
 
-    @property
-    def value_scale(self) -> float:
-        """Imitation learns no values."""
-        return 1.0
+    def _model(self, discretiser: Discretiser) -> PolicyModel:
+        return PolicyModel(self.network, discretiser, _HEADS[self.config.target], 1.0)
+
+
+@eqx.filter_jit
+def _action_error(network: Ensemble, data: Batch) -> Float[Array, ""]:
+    assert data.actions is not None
+    return jnp.abs(network(data.states).mean(axis=0) - data.actions).mean()
 
 
 def cross_entropy(logits: Float[Array, "members batch bins dim"], batch: Batch) -> Float[Array, ""]:

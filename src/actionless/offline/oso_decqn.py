@@ -4,6 +4,7 @@ U_j^e(s, k) is member e's utility of moving dimension j into bin k, and Q^e(s, �
 U_j^e(s, Δs_j). With `alpha` = 0 the learner is DecQN_N.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,36 +14,118 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from actionless.discretise import Discretiser
 from actionless.networks import Ensemble
-from actionless.offline.learner import Batch, Head, OfflineLearner, Spec, by_bin
+from actionless.offline.data_sets import data_set
+from actionless.offline.learner import (
+    Batch,
+    Declaration,
+    LearnerConfig,
+    LogFacts,
+    OfflineLearner,
+    PolicyLabel,
+    Returns,
+    Spec,
+    Watch,
+    by_bin,
+)
+from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
+from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
 from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
+
+DEFAULT_ALPHA = 8.0
+"""For a log that is none of the paper's: the value it uses most."""
+
+PAPER_ALPHA: dict[str, float] = {
+    "hopper-medium-replay": 3.0,
+    "hopper-medium": 8.0,
+    "hopper-medium-expert": 10.0,
+    "hopper-expert": 8.0,
+    "halfcheetah-medium-replay": 2.0,
+    "halfcheetah-medium": 3.0,
+    "halfcheetah-medium-expert": 8.0,
+    "halfcheetah-expert": 8.0,
+    "walker2d-medium-replay": 10.0,
+    "walker2d-medium": 8.0,
+    "walker2d-medium-expert": 8.0,
+    "walker2d-expert": 8.0,
+    "cheetah-run-random-medium-expert": 5.0,
+    "cheetah-run-medium": 5.0,
+    "cheetah-run-medium-expert": 5.0,
+    "cheetah-run-expert": 5.0,
+    "quadruped-walk-random-medium-expert": 5.0,
+    "quadruped-walk-medium": 5.0,
+    "quadruped-walk-medium-expert": 5.0,
+    "quadruped-walk-expert": 5.0,
+}
+
+_DOMAINS_OF_HUBER = ("cheetah-run", "quadruped-walk")
 
 
 @dataclass(frozen=True)
-class OsoDecqnConfig:
+class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """What the paper fixes, and what it leaves open."""
 
-    alpha: float = 8.0
-    """Weight of the conservative penalty."""
-    ensemble: int = 5
-    hidden: tuple[int, ...] = (512, 512, 512)
-    learning_rate: float = 1e-4
-    discount: float = 0.99
-    target_rate: float = 1e-3
-    """Share of the online network that enters the target network at each update."""
+    set_by_log = ("alpha", "loss")
+
+    alpha: NonNegative = DEFAULT_ALPHA
+    """α: weight of the conservative penalty, in the paper's sense at every scale. By default the paper's for its data
+    sets, by the log's name, and 8 for any other log."""
+    penalty_factor: Positive = 1.0
+    """What alpha is multiplied by. A short run has larger TD errors to hold than the paper's: 5 at scale cpu."""
+    ensemble: Count = 5
+    """Number of networks."""
+    hidden: tuple[Count, ...] = (512, 512, 512)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 1e-4
+    """Step size of Adam."""
+    discount: Fraction = 0.99
+    """γ: what a reward one step later is worth."""
+    target_rate: Fraction = 1e-3
+    """τ: share of the online network that enters the target network at each update."""
     loss: Literal["mse", "huber"] = "mse"
-    """The paper: the square for D4RL, Huber for factorised DMC."""
+    """Loss of the TD error. By default the square, and Huber for logs of factorised DMC, as in the paper."""
     logits: Literal["utilities", "scaled"] = "utilities"
     """Softmax and log-sum-exp of U_j, or of U_j / M: the softmax of Q itself over every joint Δs."""
     penalty_on: Literal["mean", "members"] = "mean"
     """Penalise the ensemble's mean utilities, or each member's own."""
     target: Literal["mean", "min"] = "mean"
-    """The target combines the members' Q by their mean or their minimum."""
+    """The TD target takes the mean or the minimum over members."""
     mask_terminals: bool = True
     """Stop the backup at terminals."""
-    reward_scale: float = 1.0
+    reward_scale: Positive = 1.0
     """Rewards are multiplied by it inside the learner; values are reported in the log's rewards."""
+
+    @property
+    def declares(self) -> Declaration:
+        """A state policy and values."""
+        return Declaration(
+            gives=("state policy", "values"),
+            discount=self.discount,
+            shown=("accuracy", "error", "q/mean", "q/data_return"),
+        )
+
+    def for_log(self, log: LogFacts) -> "OsoDecqnConfig":
+        """The paper's α and loss for its data sets."""
+        name = data_set(log.name)
+        if name is None:
+            return self
+        loss = "huber" if name.startswith(_DOMAINS_OF_HUBER) else "mse"
+        return dataclasses.replace(self, alpha=PAPER_ALPHA[name], loss=loss)
+
+    def watch(self, returns: Returns | None) -> Watch | None:
+        """Warn where the penalty is too strong for the rewards, and later where it is too weak."""
+        penalty = Penalty(self.alpha, self.penalty_factor, self.loss, self.reward_scale)
+        if returns is not None:
+            warn_of_imitation(penalty, returns.spread)
+        return PenaltyWatch(penalty)
+
+    @property
+    def penalty_weight(self) -> float:
+        """What the penalty is multiplied by in the loss."""
+        return self.alpha * self.penalty_factor
 
 
 class OsoDecqn(OfflineLearner):
@@ -86,7 +169,7 @@ class OsoDecqn(OfflineLearner):
         td_loss = jnp.mean(jnp.square(error) if config.loss == "mse" else optax.huber_loss(error))
         penalised = u.mean(axis=0, keepdims=True) if config.penalty_on == "mean" else u
         penalty = conservative_penalty(logits(penalised, self.spec, config), batch.deltas, config)
-        loss = td_loss + config.alpha * penalty
+        loss = td_loss + config.penalty_weight * penalty
         values = {"q_mean": q.mean() * self.value_scale, "q_max": q.max() * self.value_scale}
         return loss, {"loss": loss, "td_loss": td_loss, "penalty": penalty, **values}
 
@@ -104,19 +187,26 @@ class OsoDecqn(OfflineLearner):
         )
         return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
-    @property
-    def head(self) -> Head:
-        """Outputs are utilities."""
-        return "utilities"
+    def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:
+        """Accuracy and error of the proposals, and Q against the log's own returns."""
+        model = self._model(discretiser)
+        metrics = measured_proposals(model, data) | measured_values(model, data, self.value_scale)
+        if returns is None:
+            return metrics
+        return metrics | {"q/data_return": returns.mean, "q/overestimation": metrics["q/mean"] - returns.mean}
 
-    @property
-    def temperature(self) -> float:
-        """That of the softmax Δs' is drawn from."""
-        return float(self.spec.state_dim) if self.config.logits == "scaled" else 1.0
+    def policy(self, discretiser: Discretiser, label: PolicyLabel) -> StatePolicy:
+        """Proposes the Δs of the highest utilities."""
+        return StatePolicy.of(self._model(discretiser), label, self.value_scale)
+
+    def _model(self, discretiser: Discretiser) -> PolicyModel:
+        """With the temperature of the softmax that Δs' is drawn from."""
+        temperature = float(self.spec.state_dim) if self.config.logits == "scaled" else 1.0
+        return PolicyModel(self.network, discretiser, "utilities", temperature)
 
     @property
     def value_scale(self) -> float:
-        """Undoes the scaling of rewards."""
+        """Utilities are multiplied by it to be returns in the log's own rewards."""
         return 1 / self.config.reward_scale
 
 

@@ -1,10 +1,10 @@
-"""What AFDT gives: a planner of the next state, which looks at the steps before and at the return still wanted."""
+"""A planner of the next state, which looks at the steps before and at the return still wanted."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -13,30 +13,37 @@ from jaxtyping import Array, Float, Float32, Int, Real
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
-from actionless.offline.afdt import Afdt, AfdtConfig
 from actionless.offline.transformer import PlanNetwork
+from actionless.settings import Count, Number, Positive, Settings, settings_fields, to_json
 from actionless.trees import pack, unpack
 
-KIND = "plan"
+
+@dataclass(frozen=True)
+class PlanConfig(Settings):
+    """What a planner must know of its network, and of the returns that it was taught with."""
+
+    context: Count
+    """Steps that it looks at, the present one among them."""
+    width: Count
+    blocks: Count
+    return_scale: Positive = 1000.0
+    """Returns are divided by it before the network sees them."""
+    target_return: Number = 0.0
+    """The return that is asked for at the beginning of an episode, unless another is given."""
 
 
 @dataclass(frozen=True, eq=False)
 class Planner:
     """Plans where an episode goes next if it is to reach a return. States are in the log's own units."""
 
+    kind: ClassVar[str] = "plan"
+    does: ClassVar[str] = "plans from many steps"
     network: PlanNetwork
-    config: AfdtConfig
+    config: PlanConfig
     normaliser: Normaliser
     method: str
     state_names: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, learner: Afdt, normaliser: Normaliser, method: str, state_names: tuple[str, ...], provenance: Mapping
-    ) -> "Planner":
-        """What a learner has learnt so far."""
-        return cls(learner.network, learner.config, normaliser, method, state_names, provenance)
 
     def plan(
         self,
@@ -78,9 +85,9 @@ class Planner:
         arrays, _ = pack(self.network)
         normaliser = {"normaliser.mean": self.normaliser.mean, "normaliser.scale": self.normaliser.scale}
         description = {
-            "kind": KIND,
+            "kind": self.kind,
             "method": self.method,
-            "config": vars(self.config),
+            "config": to_json(self.config),
             "longest_episode": len(self.network.time),
             "state_names": list(self.state_names),
             "provenance": dict(self.provenance),
@@ -90,14 +97,10 @@ class Planner:
     @classmethod
     def load(cls, directory: str | Path) -> "Planner":
         """The planner that was saved there, or that a run directory holds."""
-        description, arrays = policy_files.read(Path(directory))
-        if description["kind"] != KIND:
-            raise ActionlessError(
-                f"{directory}: holds a policy of {description['method']}, which is no planner: "
-                "give one pre-trained with afdt"
-            )
+        description, arrays = policy_files.read_kind(Path(directory), cls.kind, "a planner")
         normaliser = Normaliser(arrays.pop("normaliser.mean"), arrays.pop("normaliser.scale"))
-        names, config = tuple(description["state_names"]), AfdtConfig(**description["config"])
+        names, stored = tuple(description["state_names"]), description["config"]
+        config = PlanConfig(**{name: stored[name] for name in settings_fields(PlanConfig)})  # old files hold more
         template = PlanNetwork.create(
             len(names), description["longest_episode"], config.width, config.blocks, jax.random.key(0)
         )

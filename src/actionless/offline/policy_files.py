@@ -51,6 +51,18 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return description, safetensors.numpy.load(weights)
 
 
+def read_kind(directory: Path, kind: str, words: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The same of a policy of one kind; another is refused. `words` name the kind: "a state policy"."""
+    description, arrays = read(directory)
+    if description["kind"] != kind:
+        article, _, what = words.partition(" ")
+        raise ActionlessError(
+            f"{directory}: holds a policy of {description['method']}, which is no {what}: give one pre-trained with a "
+            f"method that gives {article} {what}; `actionless pretrain --help` says which do"
+        )
+    return description, arrays
+
+
 def _require_policy(run: Path) -> None:
     if seeds := sorted(run.glob("seed-*")):
         raise ActionlessError(f"{run}: holds the runs of {len(seeds)} seeds; give one of them, such as {seeds[0]}")

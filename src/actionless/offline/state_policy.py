@@ -7,7 +7,7 @@ is the policy's `model`, which takes normalised states.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -19,13 +19,14 @@ from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline import policy_files
-from actionless.offline.afdt import Afdt
-from actionless.offline.learner import Head, OfflineLearner, Spec, by_bin
-from actionless.offline.planner import Planner
+from actionless.offline.learner import Batch, PolicyLabel, Spec, by_bin
 from actionless.offline.recommendation import Recommendation
+from actionless.updates import Metrics
 
-KIND = "state"
 MOST_ROWS = 4096
+
+Head = Literal["utilities", "logits", "next_state", "difference"]
+"""What the outputs of a network mean: values of bins, logits of bins, or a state to be discretised."""
 
 
 class PolicyModel(eqx.Module):
@@ -86,12 +87,19 @@ class PolicyModel(eqx.Module):
 class StatePolicy:
     """Proposes for each state which way every variable should move."""
 
+    kind: ClassVar[str] = "state"
+    does: ClassVar[str] = "proposes Δs"
     model: PolicyModel
     method: str
     state_names: tuple[str, ...]
     value_scale: float = 1.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where it came from, as JSON: the log's fingerprint and what was read, config, versions."""
+
+    @classmethod
+    def of(cls, model: PolicyModel, label: PolicyLabel, value_scale: float = 1.0) -> "StatePolicy":
+        """What a learner has learnt. Utilities times `value_scale` are returns in the log's own rewards."""
+        return cls(model, label.method, label.state_names, value_scale, label.provenance)
 
     def propose(self, states: Real[np.ndarray, "*batch dim"]) -> Int8[np.ndarray, "*batch dim"]:
         """Δs for one state or a batch, as labels: -1, 0, 1 with three bins."""
@@ -113,7 +121,10 @@ class StatePolicy:
     ) -> Float[np.ndarray, "*batch"]:
         """Q of the proposed Δs, or of given ones, in units of the log's rewards."""
         if self.model.head != "utilities":
-            raise ActionlessError(f"{self.method} learns no values: pre-train with oso-decqn or decqn")
+            raise ActionlessError(
+                f"{self.method} learns no values: pre-train with a method that gives values; "
+                "`actionless pretrain --help` says which do"
+            )
         if delta is None:
             return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
         index = self.model.discretiser.index_of(delta).astype(np.int32)
@@ -153,7 +164,7 @@ class StatePolicy:
         """Write the policy so that it loads without the log."""
         discretiser = self.model.discretiser
         description = {
-            "kind": KIND,
+            "kind": self.kind,
             "method": self.method,
             "head": self.model.head,
             "bins": discretiser.bins,
@@ -184,8 +195,10 @@ class StatePolicy:
 
 @dataclass(frozen=True, eq=False)
 class ActionPolicy:
-    """BC a: the action the log's behaviour would take. The one policy that was taught by actions."""
+    """The action the log's behaviour would take. The one kind of policy that was taught by actions."""
 
+    kind: ClassVar[str] = "action"
+    does: ClassVar[str] = "gives actions"
     network: Ensemble
     normaliser: Normaliser
     method: str
@@ -200,7 +213,7 @@ class ActionPolicy:
     def save(self, directory: str | Path) -> None:
         """Write the policy so that it loads without the log."""
         description = {
-            "kind": "action",
+            "kind": self.kind,
             "method": self.method,
             "state_names": list(self.state_names),
             "provenance": dict(self.provenance),
@@ -211,45 +224,44 @@ class ActionPolicy:
     @classmethod
     def load(cls, directory: str | Path) -> "ActionPolicy":
         """The policy that was saved there."""
-        description, arrays = policy_files.read(Path(directory))
-        if description["kind"] != "action":
-            raise ActionlessError(
-                f"{directory}: holds a policy of {description['method']}, which is no action policy: "
-                "give one pre-trained with bc-action"
-            )
+        description, arrays = policy_files.read_kind(Path(directory), cls.kind, "an action policy")
         names = tuple(description["state_names"])
         return cls(_network(arrays), _normaliser(arrays), description["method"], names, description["provenance"])
 
 
-Policy = StatePolicy | ActionPolicy | Planner
-
-
 def read_state_policy(directory: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What a state policy's files say, with nothing put on a device yet."""
-    description, arrays = policy_files.read(Path(directory))
-    if description["kind"] != KIND:
-        raise ActionlessError(
-            f"{directory}: holds a policy of {description['method']}, which is no state policy: "
-            "give one pre-trained with oso-decqn, decqn, bc-delta, bc-next or bc-diff"
-        )
-    return description, arrays
+    return policy_files.read_kind(Path(directory), StatePolicy.kind, "a state policy")
 
 
-def policy_of(
-    learner: OfflineLearner,
-    discretiser: Discretiser,
-    *,
-    method: str,
-    state_names: tuple[str, ...],
-    provenance: Mapping[str, Any],
-) -> Policy:
-    """The policy a learner has learnt so far, of the kind that its network's outputs make it."""
-    if isinstance(learner, Afdt):
-        return Planner.of(learner, discretiser.normaliser, method, state_names, provenance)
-    if learner.head == "action":
-        return ActionPolicy(learner.network, discretiser.normaliser, method, state_names, provenance)
-    model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
-    return StatePolicy(model, method, state_names, learner.value_scale, provenance)
+# How a learner of a state policy is measured on held-out rows.
+
+
+def measured_proposals(model: PolicyModel, data: Batch) -> dict[str, float]:
+    """How often Δs is proposed as it happened, and how far proposals are from what happened, over all dimensions."""
+    return {name: float(value) for name, value in _proposals(model, data).items()}
+
+
+def measured_values(model: PolicyModel, data: Batch, value_scale: float) -> dict[str, float]:
+    """Q of the proposed Δs, in the log's own rewards."""
+    return {name: float(value) * value_scale for name, value in _values(model, data).items()}
+
+
+def compared(proposed: Int[Array, "rows dim"], happened: Int[Array, "rows dim"]) -> Metrics:
+    """Accuracy and error of proposed bins."""
+    distance = jnp.abs(proposed.astype(jnp.int32) - happened.astype(jnp.int32))
+    return {"accuracy": (distance == 0).mean(), "error": distance.sum(axis=1).astype(jnp.float32).mean()}
+
+
+@eqx.filter_jit
+def _proposals(model: PolicyModel, data: Batch) -> Metrics:
+    return compared(model.index(data.states), data.deltas)
+
+
+@eqx.filter_jit
+def _values(model: PolicyModel, data: Batch) -> Metrics:
+    values = model.best_value(data.states)
+    return {"q/mean": values.mean(), "q/max": values.max()}
 
 
 # Compiled once per number of rows, whichever policy asks.

@@ -5,15 +5,27 @@ index of a bin in each dimension. The environment translates both.
 """
 
 import abc
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
+from actionless.settings import Count, Derived, Fraction, NonNegative, Settings
 from actionless.updates import Metrics
+
+Act = Callable[[np.ndarray], np.ndarray]
+"""From a batch of states to an agent's best action for each."""
+if TYPE_CHECKING:
+    Rows = Any
+else:
+    # NumPy's where a batch is drawn, JAX's where an agent learns from it: a checker of types cannot tell which.
+    Rows = np.ndarray | Array
+RETURNS = "returns"
+"""The column of discounted rewards from a step to its episode's end, where an agent learns from those too."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,35 @@ class Spec:
     """Choices in each action dimension; None where actions are continuous."""
 
 
+@dataclass(frozen=True)
+class AgentSettings(Settings, abc.ABC):
+    """What the settings of every agent have; each agent has its own defaults."""
+
+    hidden: tuple[Count, ...] = (256, 256)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
+    """Step size of Adam."""
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 5e-3
+    """τ: how fast target networks follow."""
+    standardise: Derived[bool] = field(default=False, kw_only=True)
+    """Whether the agent sees states in units of a log's spread."""
+
+    @abc.abstractmethod
+    def create(self, spec: Spec, key: PRNGKeyArray) -> "Agent":
+        """An agent that has learnt nothing."""
+
+
+@dataclass(frozen=True)
+class LabelledSettings(AgentSettings, abc.ABC):
+    """Settings of an agent that begins with a log of states and actions."""
+
+    standardise: Derived[bool] = field(default=True, kw_only=True)
+
+
 class Transitions(eqx.Module):
     """What an agent learns from.
 
@@ -33,15 +74,13 @@ class Transitions(eqx.Module):
     counts for: γ to the power of those steps, 0 where the task ended. A time limit ends nothing.
     """
 
-    states: Float[Array, "batch dim"]
-    actions: Shaped[Array, "batch actions"]
-    rewards: Float[Array, " batch"]
-    next_states: Float[Array, "batch dim"]
-    discounts: Float[Array, " batch"]
-    returns: Float[Array, " batch"] | None = None
-    """The discounted rewards from here to the episode's end, where the replay keeps them."""
-    guiding: Float[Array, " batch"] | None = None
-    """What a guide that does not act paid for the first of the steps."""
+    states: Float[Rows, "batch dim"]
+    actions: Shaped[Rows, "batch actions"]
+    rewards: Float[Rows, " batch"]
+    next_states: Float[Rows, "batch dim"]
+    discounts: Float[Rows, " batch"]
+    extra: dict[str, Shaped[Rows, " batch"]] = eqx.field(default_factory=dict)
+    """The replay's extra columns, by name: of the first of those steps."""
 
 
 class Behaviour(eqx.Module):

@@ -12,10 +12,12 @@ from jaxtyping import Real, Shaped
 
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
+from actionless.old_runs import upgraded_policy
 from actionless.online.action_translation import Translation, translation_from_json, translation_to_json
-from actionless.online.agent import Agent, Behaviour, Spec, best_actions
+from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, best_actions
+from actionless.online.agents import create_agent
 from actionless.online.environments import Environment
-from actionless.online.presets import AgentConfig, AnyName, create_agent, stored_config
+from actionless.settings import from_json, to_json
 from actionless.trees import pack, unpack
 
 
@@ -26,8 +28,8 @@ class AgentPolicy:
     behaviour: Behaviour
     exploration: Any
     """What exploration remembers, for those who want the agent to go on exploring."""
-    agent: AnyName
-    config: AgentConfig
+    agent: str
+    config: AgentSettings
     spec: Spec
     environment: str
     translation: Translation
@@ -38,8 +40,8 @@ class AgentPolicy:
         cls,
         agent: Agent,
         exploration: Any,
-        name: AnyName,
-        config: AgentConfig,
+        name: str,
+        config: AgentSettings,
         environment: Environment,
         provenance: Mapping[str, Any],
     ) -> "AgentPolicy":
@@ -62,7 +64,7 @@ class AgentPolicy:
         description = {
             "kind": "agent",
             "method": self.agent,
-            "config": dataclasses.asdict(self.config),
+            "config": to_json(self.config),
             "spec": dataclasses.asdict(self.spec),
             "environment": self.environment,
             "translation": translation_to_json(self.translation),
@@ -74,13 +76,14 @@ class AgentPolicy:
     def load(cls, directory: str | Path) -> "AgentPolicy":
         """The agent that was saved there, or that a run directory holds."""
         description, arrays = policy_files.read(Path(directory))
+        description = upgraded_policy(description)
         if description["kind"] != "agent":
             raise ActionlessError(
                 f"{directory}: holds a policy of {description['method']}, no agent: "
                 "give a run of `actionless train` or `finetune`"
             )
         spec = Spec(**description["spec"])
-        config = stored_config(description["method"], description["config"])
+        config = from_json(AgentSettings, description["config"], str(directory))
         template = create_agent(spec, config, jax.random.key(0))
         behaviour, exploration = unpack((template.behaviour, template.exploration()), arrays, {}, Path(directory))
         return cls(

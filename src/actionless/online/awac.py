@@ -8,26 +8,35 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advantage_weights, regression_loss
-from actionless.online.agent import Agent, Spec, Transitions
+from actionless.online.agent import Agent, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)
-class AwacConfig:
+class AwacConfig(LabelledSettings, kind="awac"):
     """The usual settings for locomotion."""
 
-    hidden: tuple[int, ...] = (256, 256, 256)
-    learning_rate: float = 3e-4
+    hidden: tuple[Count, ...] = (256, 256, 256)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
     """Of the critics and the policy."""
-    discount: float = 0.99
-    n_step: int = 1
-    target_rate: float = 5e-3
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
-    inverse_temperature: float = 3.0
+    inverse_temperature: NonNegative = 3.0
     """1/λ: how much more an action is imitated that was better than the policy's own."""
-    most_weight: float = 100.0
+    most_weight: Positive = 100.0
+    """Upper limit of the weight of an action."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return Awac.create(spec, self, key)
 
 
 class Awac(Agent):

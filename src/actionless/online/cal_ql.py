@@ -13,32 +13,40 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from actionless.online.agent import Agent, Spec, Transitions
+from actionless.online.agent import RETURNS, Agent, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig, sample
 from actionless.optimise import Adam
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)
-class CalQlConfig:
+class CalQlConfig(LabelledSettings, kind="cal-ql"):
     """The settings used for locomotion."""
 
-    hidden: tuple[int, ...] = (256, 256)
-    learning_rate: float = 3e-4
+    hidden: tuple[Count, ...] = (256, 256)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
     """Of the critics."""
-    policy_learning_rate: float = 3e-5
+    policy_learning_rate: NonNegative = 3e-5
     """Of the policy and its temperature."""
-    discount: float = 0.99
-    n_step: int = 1
-    target_rate: float = 5e-3
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
-    alpha: float = 10.0
+    alpha: NonNegative = 10.0
     """Weight of the penalty."""
-    actions: int = 10
+    actions: Count = 10
     """Drawn from each of three sources for the soft maximum."""
-    penalty_every: int = 1
+    penalty_every: Count = 1
     """The penalty is measured on every so-many-th transition of a batch: the same on average, in less time."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return CalQl.create(spec, self, key)
 
 
 class CalQl(Agent):
@@ -78,7 +86,6 @@ class CalQl(Agent):
         self, critics: Critics, batch: Transitions, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """How far all actions are valued above the data's own; and how often the bound held."""
-        assert batch.returns is not None
         random_key, own_key, next_key = jax.random.split(key, 3)
         count, dim = self.config.actions, self.spec.action_dim
         shape = (len(batch.rewards), count)
@@ -90,7 +97,7 @@ class CalQl(Agent):
         q = critics(states, jnp.concatenate([anywhere, own, later])).reshape(2, 3, *shape)
         q_anywhere, q_own, q_later = (q[:, source] for source in range(3))
         log_densities = [jnp.full(shape, -dim * math.log(2)), own_log.reshape(shape), later_log.reshape(shape)]
-        bound = batch.returns[None, :, None]
+        bound = batch.extra[RETURNS][None, :, None]
         values = [q_anywhere, jnp.maximum(q_own, bound), jnp.maximum(q_later, bound)]
         highest = soft_maximum(values, log_densities)
         bounded = (q_own < bound).astype(jnp.float32).mean()

@@ -15,27 +15,38 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.oso_decqn import q_values
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions
+from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)
-class DecqnConfig:
+class DecqnConfig(AgentSettings, kind="decqn"):
     """The paper's settings."""
 
-    ensemble: int = 5
-    hidden: tuple[int, ...] = (512, 512, 512)
-    learning_rate: float = 5e-4
-    discount: float = 0.99
-    n_step: int = 3
-    target_rate: float = 1e-3
+    ensemble: Count = 5
+    """Number of networks."""
+    hidden: tuple[Count, ...] = (512, 512, 512)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 5e-4
+    """Step size of Adam."""
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 3
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 1e-3
     """Share of the online network that enters the target network at each update."""
-    epsilon: float = 1.0
+    epsilon: Fraction = 1.0
     """Probability of a random joint action, at first."""
-    epsilon_decay: float = 0.999
+    epsilon_decay: Fraction = 0.999
     """What ε is multiplied by after each random action."""
-    epsilon_floor: float = 0.05
+    epsilon_floor: Fraction = 0.05
+    """ε never falls below this."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return Decqn.create(spec, self, key)
 
 
 class DecqnBehaviour(Behaviour):

@@ -12,30 +12,38 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions
+from actionless.online.agent import Agent, Behaviour, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics
 from actionless.online.sac import Sac, SacBehaviour, SacConfig
 from actionless.optimise import Adam
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)
-class O3fConfig:
+class O3fConfig(LabelledSettings, kind="o3f"):
     """Optimism goes with any offline objective: SAC's with several critics is our choice."""
 
-    hidden: tuple[int, ...] = (256, 256)
-    learning_rate: float = 3e-4
+    hidden: tuple[Count, ...] = (256, 256)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
     """Of the critics, the actor and the temperature."""
-    discount: float = 0.99
-    n_step: int = 1
-    target_rate: float = 5e-3
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
-    ensemble: int = 5
+    ensemble: Count = 5
     """Number of critics, each with layer normalisation."""
-    candidates: int = 100
+    candidates: Count = 100
     """Actions among which the one to try is chosen."""
-    exploration_noise: float = 0.2
+    exploration_noise: NonNegative = 0.2
     """Standard deviation of the candidates around the policy's action."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return O3f.create(spec, self, key)
 
 
 class O3fBehaviour(Behaviour):

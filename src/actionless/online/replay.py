@@ -1,19 +1,56 @@
-"""What an agent has lived through: a ring of transitions, sampled as n-step ones."""
+"""What an agent has experienced: a ring of transitions, sampled as n-step ones."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int64, Shaped
 
-from actionless.data.log import Log, returns_to_go
 from actionless.online.agent import Spec, Transitions
 
-UNKNOWN = np.finfo(np.float32).min
-"""Stands for a return that is not known yet: below any that is, and finite, since checkpoints hold it."""
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
-_Columns = dict[str, np.ndarray | None]
+
+@dataclass(frozen=True)
+class Column:
+    """An extra column of the replay: one number for each transition."""
+
+    dtype: Any = np.float32
+    fill: float = 0.0
+    """What stands where nothing was given. Finite, since checkpoints hold it."""
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """Transitions that lie one behind the other, in slots: a replay, or a log as if it had been experienced."""
+
+    @property
+    def ends(self) -> Bool[np.ndarray, " capacity"]:
+        """Where an episode ended, for whatever reason."""
+        ...
+
+    @property
+    def terminals(self) -> Bool[np.ndarray, " capacity"]:
+        """Where the environment ended."""
+        ...
+
+    @property
+    def newest(self) -> int:
+        """The slot of the newest transition: the slot after it holds the oldest."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def rewards_of(self, slots: Int[np.ndarray, " batch"]) -> Float32[np.ndarray, " batch"]:
+        """A new array of their rewards."""
+        ...
+
+    def sample(self, slots: Int[np.ndarray, " batch"], n_step: int, discount: float) -> Transitions:
+        """The transitions that begin in these slots, as many steps long as there are, `n_step` at most."""
+        ...
 
 
 # No Equinox module: those wrap a method at each call, which is ten times what adding a transition costs.
@@ -30,18 +67,19 @@ class Replay:
     rewards: Float32[np.ndarray, " capacity"]
     next_states: Float32[np.ndarray, "capacity dim"]
     terminals: Bool[np.ndarray, " capacity"]
-    """Where the task ended: nothing is to be had after it."""
+    """Where the environment ended: no reward can follow."""
     ends: Bool[np.ndarray, " capacity"]
     """Where an episode ended, for whatever reason: what follows is another one."""
     added: Int64[np.ndarray, ""]
-    returns: Float32[np.ndarray, " capacity"] | None = None
-    """Discounted rewards from here to the episode's end; `UNKNOWN` until it has come. None where they are not kept."""
-    guiding: Float32[np.ndarray, " capacity"] | None = None
-    """What a guide that does not act paid for the step. None where there is none."""
+    extra: dict[str, Shaped[np.ndarray, " capacity"]]
+    """Columns by name, for whoever declared them."""
+    fills: tuple[tuple[str, float], ...] = field(metadata={"static": True})
+    """What each of them holds where nothing was given."""
 
     @classmethod
-    def create(cls, capacity: int, spec: Spec, *, with_returns: bool = False, with_guiding: bool = False) -> "Replay":
+    def create(cls, capacity: int, spec: Spec, columns: Mapping[str, Column] | None = None) -> "Replay":
         """An empty replay."""
+        extra = columns or {}
         return cls(
             states=np.zeros((capacity, spec.state_dim), np.float32),
             actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.bins is None else np.int32),
@@ -50,31 +88,19 @@ class Replay:
             terminals=np.zeros(capacity, bool),
             ends=np.zeros(capacity, bool),
             added=np.zeros((), np.int64),
-            returns=np.full(capacity, UNKNOWN) if with_returns else None,
-            guiding=np.zeros(capacity, np.float32) if with_guiding else None,
-        )
-
-    @classmethod
-    def of_log(
-        cls, log: Log, actions: Float32[np.ndarray, "transitions actions"], discount: float, reward_scale: float
-    ) -> "Replay":
-        """A log as if it had been lived through, all of it, with actions as agents give them."""
-        rewards = log.rewards * reward_scale
-        return cls(
-            states=log.states.astype(np.float32),
-            actions=actions,
-            rewards=rewards.astype(np.float32),
-            next_states=log.next_states.astype(np.float32),
-            terminals=np.array(log.terminals),
-            ends=np.array(log.ends),
-            added=np.array(len(log)),
-            returns=returns_to_go(rewards, log.ends, discount).astype(np.float32),
+            extra={name: np.full(capacity, column.fill, column.dtype) for name, column in extra.items()},
+            fills=tuple((name, column.fill) for name, column in extra.items()),
         )
 
     @property
     def capacity(self) -> int:
         """Transitions it can hold."""
         return len(self.rewards)
+
+    @property
+    def newest(self) -> int:
+        """The slot of the newest transition: the slot after it holds the oldest."""
+        return (int(self.added) - 1) % self.capacity
 
     def __len__(self) -> int:
         return min(int(self.added), self.capacity)
@@ -87,9 +113,9 @@ class Replay:
         next_state: Float[np.ndarray, " dim"],
         terminated: bool,
         ended: bool,
-        guiding: float | None = None,
+        extra: Mapping[str, float] = _NOTHING,
     ) -> None:
-        """Put one transition in place of the oldest."""
+        """Put one transition in place of the oldest; `extra` holds values of its extra columns."""
         slot = int(self.added) % self.capacity
         self.states[slot] = state
         self.actions[slot] = action
@@ -97,49 +123,36 @@ class Replay:
         self.next_states[slot] = next_state
         self.terminals[slot] = terminated
         self.ends[slot] = ended
-        if self.guiding is not None:
-            self.guiding[slot] = guiding
-        if self.returns is not None:
-            self.returns[slot] = UNKNOWN
+        for name, fill in self.fills:
+            self.extra[name][slot] = extra.get(name, fill)
         self.added[...] += 1
 
-    def keep_returns(self, length: int, discount: float) -> None:
-        """An episode of so many steps has ended: what followed each of them is known."""
-        assert self.returns is not None
-        slots = np.arange(int(self.added) - length, int(self.added))[-self.capacity :] % self.capacity
-        self.returns[slots] = returns_to_go(self.rewards[slots], np.zeros(len(slots), bool), discount)
-
     def end_episode(self) -> None:
-        """The newest transition was its episode's last, though the task did not say so."""
-        self.ends[(int(self.added) - 1) % self.capacity] = True
+        """The newest transition was its episode's last, though the environment did not say so."""
+        self.ends[self.newest] = True
+
+    def newest_slots(self, count: int) -> Int[np.ndarray, " held"]:
+        """The slots of the newest transitions, oldest first: so many, or all that are held."""
+        return np.arange(int(self.added) - min(count, len(self)), int(self.added)) % self.capacity
+
+    def rewards_of(self, slots: Int[np.ndarray, " batch"]) -> Float32[np.ndarray, " batch"]:
+        """A new array of their rewards."""
+        return self.rewards[slots]
 
     def sample(self, slots: Int[np.ndarray, " batch"], n_step: int, discount: float) -> Transitions:
         """The transitions that begin in these slots, as many steps long as there are, `n_step` at most.
 
-        They stop where the episode does, and at the newest transition: the slot after it holds the oldest.
+        They stop where the episode does, and at the newest transition. Arrays are NumPy's, and new.
         """
-        return _on_device(self._columns(slots, n_step, discount))
-
-    def _columns(self, slots: Int[np.ndarray, " batch"], n_step: int, discount: float) -> _Columns:
-        """The same in NumPy, by the names that `Transitions` has."""
-        newest = (int(self.added) - 1) % self.capacity
-        last = slots
-        rewards = self.rewards[slots]
-        discounts = np.full(len(slots), discount, np.float32)
-        for _ in range(1, n_step):
-            goes_on = ~self.ends[last] & (last != newest)
-            last = np.where(goes_on, (last + 1) % self.capacity, last)
-            rewards += np.where(goes_on, discounts * self.rewards[last], np.float32(0))
-            discounts *= np.where(goes_on, np.float32(discount), np.float32(1))
-        return {
-            "states": self.states[slots],
-            "actions": self.actions[slots],
-            "rewards": rewards,
-            "next_states": self.next_states[last],
-            "discounts": discounts * ~self.terminals[last],
-            "returns": None if self.returns is None else self.returns[slots],
-            "guiding": None if self.guiding is None else self.guiding[slots],
-        }
+        last, rewards, discounts = steps_ahead(self, slots, n_step, discount)
+        return Transitions(
+            states=self.states[slots],
+            actions=self.actions[slots],
+            rewards=rewards,
+            next_states=self.next_states[last],
+            discounts=discounts,
+            extra={name: column[slots] for name, column in self.extra.items()},
+        )
 
     def oldest_first(self, places: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch"]:
         """The slots of transitions counted from the oldest on."""
@@ -149,29 +162,40 @@ class Replay:
         """The newest actions, in the order they were taken."""
         if count > len(self):
             raise ValueError(f"{count} actions asked for, {len(self)} held")
-        slots = np.arange(int(self.added) - count, int(self.added)) % self.capacity
-        return self.actions[slots]
+        return self.actions[self.newest_slots(count)]
+
+
+def steps_ahead(
+    steps: Steps, slots: Int[np.ndarray, " batch"], n_step: int, discount: float
+) -> tuple[Int[np.ndarray, " batch"], Float32[np.ndarray, " batch"], Float32[np.ndarray, " batch"]]:
+    """The last of up to `n_step` transitions from each slot on, their discounted rewards, what a value then counts."""
+    newest, capacity = steps.newest, len(steps.ends)
+    last = slots
+    rewards = steps.rewards_of(slots)
+    discounts = np.full(len(slots), discount, np.float32)
+    for _ in range(1, n_step):
+        continues = ~steps.ends[last] & (last != newest)
+        last = np.where(continues, (last + 1) % capacity, last)
+        rewards += np.where(continues, discounts * steps.rewards_of(last), np.float32(0))
+        discounts *= np.where(continues, np.float32(discount), np.float32(1))
+    return last, rewards, discounts * ~steps.terminals[last]
 
 
 def sample_both(
-    first: Replay, second: Replay, slots: Int[np.ndarray, " batch"], n_step: int, discount: float
+    first: Steps, second: Steps, slots: Int[np.ndarray, " batch"], n_step: int, discount: float
 ) -> Transitions:
-    """The transitions that begin in these slots of two replays, counted through the first and then the second.
+    """The transitions that begin in these slots of two sources, counted through the first and then the second.
 
     They are put together before JAX sees them: each of the two has another number of rows every time, and JAX keeps a
     program for every shape it was ever given, a few hundred kilobytes at each update of a long run.
     """
     in_first = slots < len(first)
-    ours = first._columns(slots[in_first], n_step, discount)
-    theirs = second._columns(slots[~in_first] - len(first), n_step, discount)
+    ours = first.sample(slots[in_first], n_step, discount)
+    theirs = second.sample(slots[~in_first] - len(first), n_step, discount)
 
     def joined(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         rows = np.empty((len(slots), *ours.shape[1:]), ours.dtype)
         rows[in_first], rows[~in_first] = ours, theirs
         return rows
 
-    return _on_device(jax.tree.map(joined, ours, theirs))
-
-
-def _on_device(columns: _Columns) -> Transitions:
-    return Transitions(**jax.tree.map(jnp.asarray, columns))
+    return jax.tree.map(joined, ours, theirs)

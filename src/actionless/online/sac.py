@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions
+from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 LOG_STD_RANGE = (-20.0, 2.0)
@@ -22,16 +23,23 @@ Worth = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
-class SacConfig:
+class SacConfig(AgentSettings, kind="sac"):
     """SAC's usual settings, with the paper's sizes."""
 
-    hidden: tuple[int, ...] = (512, 512, 512)
-    learning_rate: float = 3e-4
+    hidden: tuple[Count, ...] = (512, 512, 512)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 3e-4
     """Of the critics, the actor and the temperature."""
-    discount: float = 0.99
-    n_step: int = 1
-    target_rate: float = 1e-3
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 1e-3
     """Share of the critics that enters the target critics at each update."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return Sac.create(spec, self, key)
 
 
 class SacBehaviour(Behaviour):

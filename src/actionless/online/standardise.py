@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from actionless.discretise import Normaliser
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions
+from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.updates import Metrics
 
 
@@ -58,11 +58,9 @@ class Standardised(Agent):
     spec: Spec = eqx.field(static=True)
 
     @classmethod
-    def create(cls, spec: Spec, config: tuple[type[Agent], Any], key: PRNGKeyArray) -> "Standardised":
-        """Around an agent of that class and config, with states as they are until a log's statistics are known."""
-        kind, settings = config
-        states, agent = Standardiser.neutral(spec.state_dim), kind.create(spec, settings, key)
-        return cls(states=states, agent=agent, spec=spec)
+    def create(cls, spec: Spec, config: AgentSettings, key: PRNGKeyArray) -> "Standardised":
+        """Around a new agent with these settings. States stay as they are until a log's statistics are known."""
+        return cls(states=Standardiser.neutral(spec.state_dim), agent=config.create(spec, key), spec=spec)
 
     @property
     def behaviour(self) -> StandardisedBehaviour:

@@ -8,29 +8,39 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import MLP
-from actionless.online.agent import Agent, Behaviour, Spec, Transitions
+from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 
 @dataclass(frozen=True)
-class Td3Config:
+class Td3Config(AgentSettings, kind="td3"):
     """The paper's settings; exploration noise, which it does not state, is the usual one."""
 
-    hidden: tuple[int, ...] = (512, 512, 512)
-    learning_rate: float = 5e-4
-    discount: float = 0.99
-    n_step: int = 1
-    target_rate: float = 1e-3
-    """Share of a network that enters its target network each time that follows."""
-    policy_noise: float = 0.2
+    hidden: tuple[Count, ...] = (512, 512, 512)
+    """Sizes of the hidden layers."""
+    learning_rate: NonNegative = 5e-4
+    """Step size of Adam."""
+    discount: Fraction = 0.99
+    """γ: the weight of a reward one step later."""
+    n_step: Count = 1
+    """Rewards that a target sums up before it bootstraps."""
+    target_rate: Fraction = 1e-3
+    """τ: share of each network that enters its target network when that is updated."""
+    policy_noise: NonNegative = 0.2
     """Standard deviation of the noise on the target's actions."""
-    policy_noise_limit: float = 0.5
-    policy_delay: int = 2
+    policy_noise_limit: NonNegative = 0.5
+    """That noise is clipped to this size."""
+    policy_delay: Count = 2
     """Updates of the critics to one of the policy and of the target networks."""
-    exploration_noise: float = 0.1
+    exploration_noise: NonNegative = 0.1
     """Standard deviation of the noise on the actions taken."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return Td3.create(spec, self, key)
 
 
 class Td3Behaviour(Behaviour):

@@ -1,1 +1,1 @@
-"""Runs as one page to look at, and as figures for a paper."""
+"""Reports: runs as one HTML page, and as figures for a paper."""

@@ -1,4 +1,4 @@
-"""What is drawn, whoever draws it: the charts of each verb as data, and their curves from the runs."""
+"""The charts of each verb as data, with curves from the runs. `page.py` and `figures.py` draw them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,19 +12,19 @@ from actionless.reporting.records import Curve
 
 Dash = Literal["solid", "dash"]
 
-# Okabe and Ito's colours, which colour-blind readers tell apart; the blue a little lighter, for dark pages.
+# Okabe and Ito's colours, which colour-blind readers can distinguish. The blue is a little lighter, for dark pages.
 PALETTE = ("#1380c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6642", "#8c8c8c")
 
 STEPS = {"train": "environment steps", "pretrain": "updates"}
 
 _REALISED = "guide/realised/"
 _MEASURED = ("eval/", "heldout/", "train/", "q/")
-"""Measured at their step, where other metrics are means since the row before: these are drawn as they are."""
+"""Prefixes of metrics measured at a single step, which are drawn unchanged. Others are means since the last row."""
 
 
 @dataclass(frozen=True)
 class Plotted:
-    """A metric, and what its line is called beside the lines of other metrics in the same chart."""
+    """A metric, and the name of its line if the chart shows several metrics."""
 
     metric: str
     name: str = ""
@@ -33,7 +33,7 @@ class Plotted:
 
 @dataclass(frozen=True)
 class Plan:
-    """A chart to be drawn where there is something to draw."""
+    """A chart that is drawn if any run has one of its metrics."""
 
     key: str
     title: str
@@ -53,60 +53,61 @@ _TRAIN = (
     Plan(
         "episode-return",
         "Return while learning",
-        "Episodes as they were lived through, exploration and guided steps included.",
+        "Return of the training episodes, with exploration and guided steps.",
         "return per episode",
         (Plotted("episode/return"),),
     ),
     Plan(
         "guided-share",
         "Share of guided steps",
-        "How many of the steps the guide took, and β, the probability it was to take each with. It is silent during "
-        "the random steps at the beginning.",
+        "Share of steps in which the guide acted, and β, the probability that it acts. It never acts during the random "
+        "steps at the start.",
         "share of steps",
         (Plotted("guided_share", "guided share"), Plotted("beta", "β", "dash")),
     ),
     Plan(
         "reward",
         "Reward of guided and own steps",
-        "Mean reward of a step that the guide took, and of one that the agent took itself. Where the agent's own "
-        "is higher, it has outgrown its guide, or the guide was never any good.",
+        "Mean reward of the guide's steps and of the agent's own steps. Where the agent's own is higher, the agent is "
+        "now better than its guide, or the guide never helped.",
         "reward per step",
         (Plotted("guide/reward", "guided"), Plotted("guide/own_reward", "own", "dash")),
     ),
     Plan(
         "idm-loss",
         "Loss of the inverse dynamics model",
-        "How far its action is from the one taken (seen online), and from the agent's own in the log's states (on the "
-        "log). Lower is better; the second moves as the agent does.",
+        "Distance of its action from the action taken (seen online), and from the agent's own action in the log's "
+        "states (on the log). Lower is better; the second changes as the agent changes.",
         "loss",
         (Plotted("idm/online_loss", "seen online"), Plotted("idm/offline_loss", "on the log", "dash")),
     ),
     Plan(
         "realised",
         "Realised Δs",
-        "How often a variable moved as the guide had proposed. Chance is a third where three directions are equally "
-        "common.",
+        "How often a variable moved as the guide proposed. Chance level is one third if three directions are equally "
+        "frequent.",
         "share of variables",
         (Plotted("guide/realised"),),
     ),
     Plan(
         "missed",
         "Distance to the plan",
-        "How far steps led from where a guide of afdt had planned them to. It falls while the agent learns to follow.",
-        "units of the variables' spread",
+        "Distance between the state reached and the state that a guide planned. It falls while the agent learns "
+        "to follow the plan.",
+        "standard deviations of the variables",
         (Plotted("guide/missed"),),
     ),
     Plan(
         "loss",
         "Loss of the agent's critic",
-        "The error of its values against their own targets: it may grow with the values, and says little by itself.",
+        "Error of its values against their own targets. It may grow with the values and says little by itself.",
         "loss",
         (Plotted("loss"),),
     ),
     Plan(
         "q-mean",
-        "Values that the agent believes in",
-        "Mean Q in the training batches: what the agent expects to collect, discounted.",
+        "Values learned by the agent",
+        "Mean Q in the training batches: the discounted return that the agent expects.",
         "discounted return",
         (Plotted("q_mean"),),
     ),
@@ -116,8 +117,8 @@ _PRETRAIN = (
     Plan(
         "accuracy",
         "Accuracy of proposed Δs",
-        "Share of variables whose direction is proposed as it happened. Values learnt from rewards may rightly propose "
-        "something else.",
+        "Share of variables whose proposed direction is the one that happened. A method that learns from rewards may "
+        "rightly propose something else.",
         "share of variables",
         (Plotted("heldout/accuracy", "held out"), Plotted("train/accuracy", "training data")),
     ),
@@ -137,24 +138,30 @@ _PRETRAIN = (
     ),
     Plan(
         "values",
-        "Values beside observed returns",
-        "Mean Q of the proposed Δs, and the mean discounted return that followed in the log. Q far above it "
-        "is overestimated.",
+        "Values and observed returns",
+        "Mean Q of the proposed Δs, and the mean discounted return that followed in the log. If Q is far above that "
+        "return, it is overestimated.",
         "discounted return",
         (Plotted("q/mean", "Q"), Plotted("q/data_return", "log", "dash")),
     ),
-    Plan("loss", "Loss", "What is minimised: with values, TD loss + α · penalty.", "loss", (Plotted("loss"),)),
+    Plan(
+        "loss",
+        "Loss",
+        "The training objective; for methods that learn values, TD loss + α · penalty.",
+        "loss",
+        (Plotted("loss"),),
+    ),
     Plan(
         "td-loss",
         "TD loss",
-        "Mean squared (or Huber) error of the values against their own targets; it grows with the values.",
+        "Mean squared (or Huber) error of the values against their own targets. It grows with the values.",
         "TD loss",
         (Plotted("td_loss"),),
     ),
     Plan(
         "penalty",
         "Penalty",
-        "How surprising the log's own Δs are to the policy: their cross-entropy. Lower stays closer to the log.",
+        "Cross-entropy of the log's own Δs under the policy. Lower means closer to the log.",
         "penalty in nats",
         (Plotted("penalty"),),
     ),
@@ -172,12 +179,12 @@ class Line:
     dash: Dash
     seeds: tuple[Curve, ...]
     mean: MeanCurve | None
-    """None where the seeds have no step in common."""
+    """None if the seeds have no step in common."""
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """Curves of groups over steps."""
+    """The curves of several groups over steps."""
 
     key: str
     title: str
@@ -189,7 +196,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A share for each variable over steps."""
+    """A share per variable and step."""
 
     key: str
     title: str
@@ -204,7 +211,7 @@ Chart = LineChart | HeatMap
 
 
 def colours(sections: list[Section]) -> dict[str, dict[str, str]]:
-    """For each verb, one colour for a label, whichever of its sections the label stands in."""
+    """For each verb, one colour per label, the same in all its sections."""
     chosen = {}
     for verb in dict.fromkeys(section.verb for section in sections):
         labels = sorted({group.label for section in sections for group in section.groups if section.verb == verb})
@@ -213,7 +220,7 @@ def colours(sections: list[Section]) -> dict[str, dict[str, str]]:
 
 
 def charts_of(section: Section, colour: dict[str, str]) -> list[Chart]:
-    """The charts that the section's runs have metrics for."""
+    """The charts for which the section's runs have metrics."""
     charts: list[Chart] = []
     x = STEPS.get(section.verb, "steps")
     if any(group.from_log for group in section.groups):
@@ -245,7 +252,7 @@ def _line(group: Group, plotted: Plotted, colour: str, *, with_name: bool) -> Li
 
 
 def _muted(colour: str) -> str:
-    """Half-way to grey: a group's second metric crosses its first, and dashes alone do not part them."""
+    """Half-way to grey: a group's two metrics may cross, and dashes alone do not distinguish them well."""
     parts = [(int(colour[start : start + 2], 16) + 0x88) // 2 for start in (1, 3, 5)]
     return "#" + "".join(f"{part:02x}" for part in parts)
 
@@ -259,10 +266,10 @@ def _heat_map(group: Group, groups: int, x: str) -> HeatMap | None:
     shares = np.stack([laid_over(several, steps).mean(axis=0) for several in curves.values()])
     variables = tuple(name.removeprefix(_REALISED) for name in names)
     title = "Realised Δs of each variable" + (f": {group.label}" if groups > 1 else "")
-    caption = "How often each variable moved as proposed, in guided steps; the mean of the seeds."
+    caption = "How often each variable moved as proposed in guided steps; mean of the seeds."
     return HeatMap(f"realised-{slug(group.label)}", title, caption, x, steps, variables, shares)
 
 
 def slug(text: str) -> str:
-    """Letters and digits, fit for the name of a file."""
+    """The letters and digits of a text, joined by hyphens: safe as a file name."""
     return "-".join("".join(letter if letter.isalnum() else " " for letter in text).split())

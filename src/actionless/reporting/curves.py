@@ -1,4 +1,4 @@
-"""Several seeds' curves laid over each other."""
+"""Average the curves of several seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from actionless.analysis.statistics import mean_and_error, values_at
 from actionless.reporting.records import Curve
 
 MOST_POINTS = 120
-"""Of a curve of noisy rows: more show the noise rather than the course, and a page must stay small."""
+"""Points of a noisy curve at most: more would show noise instead of the trend, and make the page large."""
 
 
 @dataclass(frozen=True)
 class MeanCurve:
-    """Mean of the seeds at the steps that all of them have reached, and its standard error: None for one seed."""
+    """Mean of the seeds at the steps that all have reached, and its standard error (None for one seed)."""
 
     steps: Int[np.ndarray, " steps"]
     mean: Float[np.ndarray, " steps"]
@@ -23,7 +23,7 @@ class MeanCurve:
 
 
 def mean_curve(curves: Sequence[Curve]) -> MeanCurve | None:
-    """None where there is no step that all have reached."""
+    """The mean of several curves; None if there is no step that all have reached."""
     steps = common_steps(curves)
     if len(steps) == 0:
         return None
@@ -32,7 +32,7 @@ def mean_curve(curves: Sequence[Curve]) -> MeanCurve | None:
 
 
 def common_steps(curves: Sequence[Curve]) -> Int[np.ndarray, " steps"]:
-    """Every step that some curve was measured at, from where the last begins to where the first ends."""
+    """All measured steps in the range that every curve covers."""
     if not curves or any(len(curve.steps) == 0 for curve in curves):
         return np.zeros(0, int)
     steps = np.unique(np.concatenate([curve.steps for curve in curves]))
@@ -41,12 +41,12 @@ def common_steps(curves: Sequence[Curve]) -> Int[np.ndarray, " steps"]:
 
 
 def laid_over(curves: Sequence[Curve], steps: Int[np.ndarray, " steps"]) -> Float[np.ndarray, "curves steps"]:
-    """The curves' values at the same steps: the last measured until then."""
+    """The values of all curves at the same steps: the last one measured up to each step."""
     return np.stack([values_at(steps, curve.steps, curve.values) for curve in curves])
 
 
 def thinned(curve: Curve, most: int = MOST_POINTS) -> Curve:
-    """At most so many points: means of neighbours, each at the last one's step."""
+    """At most `most` points: means of neighbouring points, each at the last of their steps."""
     if len(curve.steps) <= most:
         return curve
     parts = np.array_split(np.arange(len(curve.steps)), most)

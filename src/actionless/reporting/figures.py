@@ -28,7 +28,7 @@ _DOTS_PER_INCH = 250
 
 
 def write_figures(sections: list[Section], folder: Path, *, overwrite: bool = False) -> list[Path]:
-    """Each chart of each section as SECTION-CHART.png and .svg; returns where they are."""
+    """Write each chart of each section as SECTION-CHART.png and .svg; return the paths."""
     colour = colours(sections)
     charts = {
         f"{slug(f'{section.verb} {section.title}')}-{chart.key}": (section, chart)
@@ -38,14 +38,14 @@ def write_figures(sections: list[Section], folder: Path, *, overwrite: bool = Fa
     targets = {name: [folder / f"{name}.{ending}" for ending in ("png", "svg")] for name in charts}
     present = next((path for paths in targets.values() for path in paths if path.exists()), None)
     if present is not None and not overwrite:
-        raise ActionlessError(f"{present}: exists already; choose another folder, or replace it with --overwrite")
-    with disk_trouble(folder, "choose a folder for the figures that can be written"), mpl.rc_context(_STYLE):
+        raise ActionlessError(f"{present}: already exists; choose another folder, or replace it with --overwrite")
+    with disk_trouble(folder, "choose a writable folder for the figures"), mpl.rc_context(_STYLE):
         folder.mkdir(parents=True, exist_ok=True)
         for name, paths in targets.items():
             figure = _drawn(*charts[name])
             for path in paths:
                 with written_aside(path) as aside:
-                    # Without a date it is the same file for the same runs.
+                    # Without a date, the same runs give the same file.
                     metadata = {"Date": None} if path.suffix == ".svg" else None
                     figure.savefig(aside, format=path.suffix[1:], dpi=_DOTS_PER_INCH, metadata=metadata)
     return [path for paths in targets.values() for path in paths]
@@ -84,7 +84,7 @@ def _draw_lines(figure: Figure, chart: LineChart) -> None:
 
 
 def _marker(steps: np.ndarray) -> str:
-    return "" if len(steps) > 1 else "o"  # a line through one point is not seen
+    return "" if len(steps) > 1 else "o"  # a line through one point is invisible
 
 
 def _draw_map(figure: Figure, chart: HeatMap) -> None:

@@ -1,4 +1,4 @@
-"""Which runs belong together: those that differ in nothing but their seed. And what sets the groups apart."""
+"""Group runs that differ only in their seed, and find the settings in which the groups differ."""
 
 import json
 import re
@@ -9,37 +9,37 @@ from typing import Any
 
 from actionless.reporting.records import Curve, Record
 
-_CHANGES_NOTHING_LEARNT = ("sinks", "loop.checkpoint_seconds", "loop.resident_gb", "loop.snapshots")
+_NO_EFFECT_ON_RESULTS = ("sinks", "loop.checkpoint_seconds", "loop.resident_gb", "loop.snapshots")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Seeds of the same settings."""
+    """Runs with the same settings and different seeds."""
 
     label: str
     settings: dict[str, Any]
     records: tuple[Record, ...]
 
     def curves(self, metric: str) -> list[Curve]:
-        """The metric's course in each run that has it."""
+        """The curve of a metric in each run that has it."""
         return [record.metrics[metric] for record in self.records if metric in record.metrics]
 
     @property
     def from_log(self) -> int:
-        """How many updates its runs make before their first step in the task."""
+        """Number of updates that its runs make before their first step in the environment."""
         return self.records[0].from_log
 
     @property
     def unfinished(self) -> int:
-        """How many of its runs have not come to their end."""
+        """Number of runs that are not finished."""
         return sum(record.result is None for record in self.records)
 
 
 @dataclass(frozen=True)
 class Section:
-    """Groups that may be drawn into one chart: same verb, and same task or same log.
+    """Groups that can share a chart: same verb, and same environment or same log.
 
-    Agents that began with a log, those of `finetune`, stand among those of `train`: they act in the same task.
+    Runs of `finetune` are in the same section as runs of `train`, because they act in the same environment.
     """
 
     verb: str
@@ -48,7 +48,7 @@ class Section:
 
 
 def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
-    """Training first, by task; pre-training after it, by log. And what is to be said of runs left out."""
+    """Sections in order (training by environment, then pre-training by log), and notes about runs left out."""
     grouped: dict[str, list[Record]] = {}
     notes = []
     for record in sorted(records, key=lambda record: record.manifest.seed):
@@ -57,7 +57,7 @@ def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
         if twin is None:
             group.append(record)
         else:
-            notes.append(f"{record.path} has the settings and the seed of {twin.path}, and is left out: counted once.")
+            notes.append(f"{record.path} has the same settings and seed as {twin.path} and is left out.")
     by_topic: dict[tuple[str, str], list[list[Record]]] = {}
     for group in grouped.values():
         by_topic.setdefault((_section_verb(group[0]), _topic(group[0])), []).append(group)
@@ -70,23 +70,23 @@ def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
 
 
 def differing(groups: Sequence[Group]) -> list[str]:
-    """The settings that not all groups share."""
+    """Names of the settings that differ between groups."""
     return _differing([group.settings for group in groups])
 
 
 def log_of(record: Record) -> dict[str, Any]:
-    """What run.json says of the log that the run, or its guide, learnt from; empty where there was none."""
+    """What run.json says about the log that the run or its guide was trained on; empty if there is none."""
     data = record.manifest.data
     return data.get("guide", {}).get("data", {}) if "fingerprint" not in data else data
 
 
 def _settings(record: Record) -> dict[str, Any]:
     settings = _flat(record.manifest.config)
-    for name in _CHANGES_NOTHING_LEARNT:
+    for name in _NO_EFFECT_ON_RESULTS:
         settings.pop(name, None)
-    if isinstance(settings.get("guidance.policy"), str):
-        # Each seed of an agent may have a seed of the guide to itself.
-        settings["guidance.policy"] = re.sub(r"/seed-\d+(/policy)?$", "/seed-*", settings["guidance.policy"])
+    if isinstance(settings.get("guide"), str):
+        # Each seed of an agent may use another seed of the guide.
+        settings["guide"] = re.sub(r"/seed-\d+(/policy)?$", "/seed-*", settings["guide"])
     log = log_of(record)
     if log:
         settings["log.fingerprint"], settings["log.read"] = str(log.get("fingerprint"))[:16], log.get("read")
@@ -98,6 +98,9 @@ def _settings(record: Record) -> dict[str, Any]:
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in tree.items():
+        if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+            # Several of a kind of thing, such as guidance: each by the name of its kind.
+            value = {str(part.get("kind", number)): part for number, part in enumerate(value)}
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
 
@@ -107,12 +110,12 @@ def _section_verb(record: Record) -> str:
 
 
 def _topic(record: Record) -> str:
-    """What curves must have in common to be drawn over each other."""
+    """What runs must have in common to share a chart: the environment, or else the log."""
     return str(record.manifest.config.get("environment") or log_of(record).get("fingerprint", ""))
 
 
 def _titles(records: list[Record]) -> list[str]:
-    """The task, or the log's name; logs of the same name are told apart by their fingerprints."""
+    """The environment, or the name of the log; logs with the same name also show their fingerprints."""
     titles = [str(r.manifest.config.get("environment") or Path(log_of(r).get("path") or "log").stem) for r in records]
     pairs = [(_section_verb(record), title) for record, title in zip(records, titles, strict=True)]
     return [
@@ -157,7 +160,7 @@ def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def shown(value: Any) -> str:
-    """A setting in words."""
+    """A setting as text for a table."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -31,7 +31,7 @@ function setAt(tree, [first, ...rest], value) {
   else tree[first] = value;
 }
 
-// Three megabytes less to send around than the library as it is.
+// Compressed, the library is three megabytes smaller.
 async function loadPlotly() {
   const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -44,17 +44,17 @@ async function draw() {
   await loadPlotly();
   const config = {
     responsive: true, displaylogo: false, displayModeBar: touch ? true : "hover",
-    // Named one by one: by default there is one that uploads the chart.
+    // Listed one by one, because the default buttons include one that uploads the chart.
     modeBarButtons: [["toImage", ...(touch ? [] : ["zoom2d", "pan2d"]), "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
   for (const [id, figure] of Object.entries(charts)) {
     const chart = document.getElementById(id);
     for (const [path, value] of Object.entries(themed())) setAt(figure.layout, path.split("."), value);
-    // A finger on a chart scrolls the page; it zooms with the buttons.
+    // On a touch screen, dragging scrolls the page; the buttons zoom.
     figure.layout.dragmode = touch ? false : "zoom";
     await Plotly.newPlot(chart, figure.data, figure.layout, config);
     drawn.push(chart);
-    await new Promise((resolve) => setTimeout(resolve)); // the page answers between two charts
+    await new Promise((resolve) => setTimeout(resolve)); // keeps the page responsive between two charts
   }
   root.dataset.drawn = drawn.length;
 }

@@ -21,17 +21,17 @@ from actionless.version import __version__
 
 _ABOUT = (
     "Thick lines are the mean of a group's seeds, at the steps that all of them have reached; bands are ± one standard "
-    "error of that mean; thin lines are single seeds. A group with one seed has no band: one run says nothing of "
-    f"others. Curves of more than {MOST_POINTS} rows, evaluations aside, are drawn as means of neighbouring rows. "
+    "error of that mean; thin lines are single seeds. A group with one seed has no band. "
+    f"Except for evaluations, curves of more than {MOST_POINTS} rows are drawn as means of neighbouring rows. "
     "Click an entry of a legend to hide or show its lines, drag over a chart to zoom (on a touch screen, use "
     "its buttons), double-click to zoom out."
 )
 _SUMMARY = {
     "train": (
-        "Returns are of evaluations, without guide: mean of the seeds ± one standard error. Best is the highest point "
-        "of the mean curve, and average the area under it divided by its length. The last column, where there is one, "
-        "says when a guided group's mean first reached the final return of the group that differs in the guide alone. "
-        "For agents that began with a log with actions, everything counts from their first step in the task on."
+        "Returns come from evaluations without the guide: mean of the seeds ± one standard error. Best is the highest "
+        "point of the mean curve; average is the area under the curve divided by its length. For guided groups, the "
+        "last column shows when their mean first reached the final return of the same agent without a guide. For "
+        "agents that started from a log with actions, steps count from the first step in the environment."
     ),
     "pretrain": "The last measurement: mean of the seeds ± one standard error.",
 }
@@ -40,7 +40,7 @@ _SIGNIFICANT = 5
 
 
 def render(sections: list[Section], notes: Sequence[str], command: str) -> str:
-    """The page."""
+    """The HTML text of the page."""
     colour = colours(sections)
     figures: dict[str, Any] = {}
     contents, parts = [], []
@@ -62,7 +62,7 @@ def render(sections: list[Section], notes: Sequence[str], command: str) -> str:
         notes=_notes([*notes, *_cautions(sections)]),
         sections="\n".join(parts),
         command=html.escape(command),
-        # A "<" inside a script element could end it.
+        # Escaped, because a "<" could end the script element.
         charts=json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
         plotly=_packed_plotly(),
         style=(here / "page.css").read_text("utf-8"),
@@ -71,14 +71,14 @@ def render(sections: list[Section], notes: Sequence[str], command: str) -> str:
 
 
 def _title(sections: list[Section]) -> str:
-    """The tasks; without one, the logs."""
+    """The environments, or the logs if there are no environments."""
     return ", ".join(section.title for section in sections if section.verb == sections[0].verb)
 
 
 def _lead(sections: list[Section]) -> str:
     groups = [group for section in sections for group in section.groups]
     runs = sum(len(group.records) for group in groups)
-    return f"{_count(runs, 'run')} in {_count(len(groups), 'group')}; the runs of a group differ in their seed alone."
+    return f"{_count(runs, 'run')} in {_count(len(groups), 'group')}; the runs of a group differ only in their seed."
 
 
 def _count(number: int, thing: str) -> str:
@@ -86,19 +86,19 @@ def _count(number: int, thing: str) -> str:
 
 
 def _cautions(sections: list[Section]) -> list[str]:
-    said = []
+    cautions = []
     for section in sections:
         for group in section.groups:
             for record in group.records:
                 if record.result is None:
-                    said.append(f"{record.path} is unfinished: shown up to {record.progress}.")
+                    cautions.append(f"{record.path} is unfinished: shown up to {record.progress}.")
     alone = [f"{s.title}: {group.label}" for s in sections for group in s.groups if len(group.records) == 1]
     if alone:
-        said.append(f"One seed only, so no interval: {'; '.join(alone)}.")
+        cautions.append(f"Only one seed, so no interval: {'; '.join(alone)}.")
     mixed = [row for row in tables.versions(sections).rows if ", " in row[1]]
     if mixed:
-        said.append(f"Not all runs were made with the same versions: {'; '.join(' '.join(row) for row in mixed)}.")
-    return said
+        cautions.append(f"The runs were made with different versions: {'; '.join(' '.join(row) for row in mixed)}.")
+    return cautions
 
 
 def _notes(notes: list[str]) -> str:
@@ -126,7 +126,7 @@ def _figure(name: str, chart: Chart) -> str:
 
 
 def _tables(sections: list[Section]) -> list[tuple[str, str, str]]:
-    """Name, title and body of what follows the charts."""
+    """Id, title and HTML of each table after the charts."""
     data = tables.logs(sections)
     bodies = [
         ("data", "Data", "" if data is None else _table(data)),
@@ -143,7 +143,7 @@ def _settings(sections: list[Section]) -> str:
         same_verb = [section for section in sections if section.verb == verb]
         different, heading = tables.settings_that_differ(same_verb), _HEADINGS.get(verb, html.escape(verb))
         if different is not None:
-            parts.append(f"<p>Settings of {heading} that differ; – where a group has no such setting.</p>")
+            parts.append(f"<p>Settings of {heading} that differ; – means that a group does not have the setting.</p>")
             parts.append(_table(different))
         common = _table(tables.settings_in_common(same_verb))
         parts.append(f"<details><summary>Settings of {heading} in common</summary>{common}</details>")
@@ -196,8 +196,8 @@ def _plotly_lines(chart: LineChart) -> dict[str, Any]:
 
 
 def _traces(line: Line) -> list[dict[str, Any]]:
-    """Band, seeds and mean of one line: one entry in the legend, which toggles all of them."""
-    label = html.escape(line.label)  # Plotly takes tags in its texts for formatting
+    """Band, seeds and mean of one line, with one entry in the legend that toggles all of them."""
+    label = html.escape(line.label)  # Plotly interprets HTML tags in labels
     shared = {"legendgroup": label, "showlegend": False}
     silent = {**shared, "hoverinfo": "skip"}
     thin = {"color": line.colour, "width": 1, "dash": line.dash}
@@ -236,13 +236,13 @@ def _plotly_map(chart: HeatMap) -> dict[str, Any]:
         "hovertemplate": "%{y} at %{x}: %{z:.0%}<extra></extra>",
     }
     layout = _layout(chart, "")
-    # A variable is a name, also where the name is a number.
+    # Variables are categories, even if their names are numbers.
     layout["yaxis"] |= {"type": "category", "autorange": "reversed", "dtick": 1, "tickfont": {"size": 10}}
     return {"data": [trace], "layout": layout}
 
 
 def _points(curve: Curve) -> dict[str, Any]:
-    mode = "lines" if len(curve.steps) > 1 else "markers"  # a line through one point is not seen
+    mode = "lines" if len(curve.steps) > 1 else "markers"  # a line through one point is invisible
     return {"x": curve.steps.tolist(), "y": _rounded(curve.values), "mode": mode}
 
 

@@ -1,5 +1,6 @@
-"""Runs as they lie on the disk, finished or not: what was asked, and what was measured so far."""
+"""Read runs from disk, finished or not: their settings, and their metrics so far."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from actionless.errors import ActionlessError
+from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest, Result, read_manifest, read_result
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
@@ -30,28 +32,28 @@ class Record:
     path: Path
     manifest: Manifest
     result: Result | None
-    """None while the run is not finished."""
+    """None if the run is not finished."""
     step: int
     """The last step that was measured."""
     metrics: dict[str, Curve]
 
     @property
     def from_log(self) -> int:
-        """How many updates come before the first step in the task: their steps are below 0."""
+        """Number of updates before the first step in the environment; their steps are negative."""
         return _from_log(self.manifest)
 
     @property
     def progress(self) -> str:
-        """How far a run came that is not finished."""
-        asked = self.manifest.config.get("steps")
-        whole = "?" if asked is None else f"{self.from_log + asked:,}"
-        return f"step {self.from_log + self.step:,} of {whole}"
+        """The last measured step and the total number of steps, as text."""
+        steps = self.manifest.config.get("steps")
+        total = "?" if steps is None else f"{self.from_log + steps:,}"
+        return f"step {self.from_log + self.step:,} of {total}"
 
 
 def read_records(paths: Sequence[Path]) -> tuple[list[Record], list[str]]:
-    """The runs there, each seed's for a run of several, and what is to be said of those left out."""
+    """Read the runs (one per seed if a run has several) and return notes about those left out."""
     if not paths:
-        raise ActionlessError("nothing to report: name the directory of a run")
+        raise ActionlessError("nothing to report: give the directory of a run")
     records: dict[Path, Record] = {}
     notes = []
     for path in paths:
@@ -83,6 +85,7 @@ def _read_record(path: Path) -> Record | None:
         return None
     names = dict.fromkeys(name for row in rows for name in row if name != "step")
     manifest = read_manifest(path)
+    manifest = dataclasses.replace(manifest, config=upgraded_config(manifest.verb, manifest.config))
     first = _from_log(manifest)
     metrics = {name: _curve(rows, name, first) for name in names}
     return Record(path, manifest, _read_result(path), rows[-1]["step"] - first, metrics)
@@ -107,7 +110,7 @@ def _read_result(path: Path) -> Result | None:
 def _read_metrics(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
-    whole_lines = path.read_bytes().count(b"\n")  # before the rows: the run may write more of them meanwhile
+    whole_lines = path.read_bytes().count(b"\n")  # counted first: the run may add rows while they are read
     rows = list(read_rows(path))
     bad = next((number for number, row in enumerate(rows, 1) if not _is_row(row)), None)
     if bad is None and len(rows) < whole_lines:
@@ -116,8 +119,8 @@ def _read_metrics(path: Path) -> list[dict[str, Any]]:
         bad = next((n for n in range(2, len(rows) + 1) if rows[n - 1]["step"] <= rows[n - 2]["step"]), None)
     if bad is not None:
         raise ActionlessError(
-            f"{path}, line {bad}: not a row of metrics with a step beyond the one before; "
-            "mend or delete the line, or leave the run out"
+            f"{path}, line {bad}: not a row of metrics with a higher step than the row before; "
+            "correct or delete the line, or leave out the run"
         )
     return rows
 

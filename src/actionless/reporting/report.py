@@ -1,4 +1,4 @@
-"""`report`: runs in, a page and figures out."""
+"""`report`: read runs, write a page and figures."""
 
 import shlex
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ def report(
     figures: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write runs of any verb as one HTML file that needs no network; return where it is.
+    """Write runs of any verb as one HTML file that needs no network; return its path.
 
-    Runs that differ in nothing but their seed are one group: a mean with its standard error. `figures` names a folder
-    for the same charts as PNG and SVG. A directory with several seeds counts as its seeds.
+    Runs that differ only in their seed form one group, shown as a mean with its standard error. `figures` is a folder
+    for the same charts as PNG and SVG. A directory with several seeds stands for the runs of its seeds.
     """
     paths = [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
     target = Path(out)
     require_free_file(target, ".html", overwrite=overwrite)
     records, left_out = read_records(paths)
-    sections, doubled = make_sections(records)
+    sections, duplicates = make_sections(records)
     if figures is not None:
         from actionless.reporting.figures import write_figures
 
         write_figures(sections, Path(figures), overwrite=overwrite)
-    page = render(sections, [*left_out, *doubled], _command(paths, target, figures))
-    with disk_trouble(target, "make room or choose a folder that can be written"):
+    page = render(sections, [*left_out, *duplicates], _command(paths, target, figures))
+    with disk_trouble(target, "free some space, or choose a writable folder"):
         write_durably(target, page.encode())
     return target
 

@@ -1,4 +1,4 @@
-"""The numbers beside the charts, as rows of text."""
+"""The tables of the report, as rows of text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ _PRETRAIN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows as wide; the first column names the row."""
+    """A header, and rows of the same width. The first column names the row."""
 
     header: list[str]
     rows: list[list[str]]
 
 
 def summary(section: Section) -> Table:
-    """One row for each group: what came out."""
+    """One row of results per group."""
     return _train_summary(section) if section.verb == "train" else _pretrain_summary(section)
 
 
 def _train_summary(section: Section) -> Table:
-    guided = any(group.settings.get("guidance.policy") for group in section.groups)
+    guided = any(_is_guided(group.settings) for group in section.groups)
     from_log = any(group.from_log for group in section.groups)
     header = ["group", "seeds", "steps", "final return", "best of the mean", "average return (area)"]
-    header += ["return from the log alone"] * from_log + ["steps to the unguided end"] * guided
+    header += ["return from the log alone"] * from_log + ["steps to match the unguided agent's final return"] * guided
     rows = []
     for group in section.groups:
         curve = mean_curve([since_acting(curve) for curve in group.curves("eval/return")])
@@ -49,12 +49,12 @@ def _train_summary(section: Section) -> Table:
         row += [_NONE] * 3 if curve is None else [_with_error(curve, -1), _best(curve), number(area(curve))]
         if from_log:
             row.append(_NONE if curve is None or curve.steps[0] != 0 else _with_error(curve, 0))
-        rows.append([*row, _steps_to_unguided_end(group, section)] if guided else row)
+        rows.append([*row, _steps_to_unguided_return(group, section)] if guided else row)
     return Table(header, rows)
 
 
 def since_acting(curve: Curve) -> Curve:
-    """Without what was measured while the agent learnt from the log alone, but for its end."""
+    """Without the measurements from before the agent's first step in the environment, except the last one."""
     acting = curve.steps >= 0
     return Curve(curve.steps[acting], curve.values[acting])
 
@@ -70,20 +70,20 @@ def _pretrain_summary(section: Section) -> Table:
 
 
 def area(curve: MeanCurve) -> float:
-    """Area under the curve for each step of its length: the return that was typical on the way."""
+    """Area under the curve divided by its length in steps: the average return during training."""
     span = float(curve.steps[-1] - curve.steps[0])
     return float(np.trapezoid(curve.mean, curve.steps)) / span if span else float(curve.mean[-1])
 
 
 def steps_to_reach(curve: MeanCurve, level: float) -> int | None:
-    """The first step that the mean was measured to be as high at."""
+    """The first step at which the mean reached `level`."""
     reached = np.flatnonzero(curve.mean >= level)
     return int(curve.steps[reached[0]]) if len(reached) else None
 
 
-def _steps_to_unguided_end(group: Group, section: Section) -> str:
-    """Beside the group that differs in the guide alone and is finished."""
-    if not group.settings.get("guidance.policy"):
+def _steps_to_unguided_return(group: Group, section: Section) -> str:
+    """Steps to reach the final return of the finished group with the same settings but no guide."""
+    if not _is_guided(group.settings):
         return _NONE
     alone = next((o for o in section.groups if not o.unfinished and o.settings == _unguided(group.settings)), None)
     ours, theirs = mean_curve(group.curves("eval/return")), mean_curve(alone.curves("eval/return")) if alone else None
@@ -93,14 +93,18 @@ def _steps_to_unguided_end(group: Group, section: Section) -> str:
     return f"not reached ({number(theirs.mean[-1])})" if step is None else f"{step:,} of {theirs.steps[-1]:,}"
 
 
+def _is_guided(settings: dict[str, Any]) -> bool:
+    return any(name.startswith("guidance.") for name in settings)
+
+
 def _unguided(settings: dict[str, Any]) -> dict[str, Any]:
-    of_guide = ("guidance.", "guide.", "log.", "learner.guide_weight")
-    kept = {name: value for name, value in settings.items() if not name.startswith(of_guide)}
-    return {**kept, "guidance": None}
+    """The settings of a run that differs in the guide alone."""
+    kept = {name: value for name, value in settings.items() if not name.startswith(("guidance.", "guide.", "log."))}
+    return {**kept, "guide": None, "guidance": []}
 
 
 def seeds_of(group: Group) -> str:
-    """How many, and whether all have come to their end."""
+    """Number of seeds, and how many of them are unfinished."""
     return f"{len(group.records)}" + (f", {group.unfinished} unfinished" if group.unfinished else "")
 
 
@@ -115,12 +119,12 @@ def _best(curve: MeanCurve) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Three significant digits, or all digits before the decimal point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def settings_that_differ(sections: Sequence[Section]) -> Table | None:
-    """Settings down, groups across; None where there is one group, or nothing differs."""
+    """One row per setting, one column per group; None if there is only one group or nothing differs."""
     named = [(f"{section.title}: {group.label}", group) for section in sections for group in section.groups]
     names = differing([group for _, group in named])
     if not names:
@@ -130,14 +134,14 @@ def settings_that_differ(sections: Sequence[Section]) -> Table | None:
 
 
 def settings_in_common(sections: Sequence[Section]) -> Table:
-    """What every group was asked for alike."""
+    """The settings that are the same in every group."""
     groups = [group for section in sections for group in section.groups]
     names = [name for name in groups[0].settings if name not in differing(groups)]
     return Table(["setting", "value"], [[name, shown(groups[0].settings[name])] for name in names])
 
 
 def logs(sections: Sequence[Section]) -> Table | None:
-    """Every log that something was learnt from; None where there is none."""
+    """All logs that were used for training; None if there are none."""
     used: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for section in sections:
         for group in section.groups:
@@ -155,7 +159,7 @@ def _described(log: dict[str, Any]) -> list[str]:
 
 
 def runs(sections: Sequence[Section]) -> Table:
-    """Every run, and how far it came."""
+    """All runs, with their progress."""
     rows = []
     for section in sections:
         for group in section.groups:
@@ -169,7 +173,7 @@ def runs(sections: Sequence[Section]) -> Table:
 
 
 def versions(sections: Sequence[Section]) -> Table:
-    """What the runs were made with."""
+    """Package versions of the runs."""
     records = [record for section in sections for group in section.groups for record in group.records]
     names = dict.fromkeys(name for record in records for name in record.manifest.versions)
     found = {name: sorted({record.manifest.versions.get(name, _NONE) for record in records}) for name in names}

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from actionless.errors import ActionlessError
-from actionless.guidance.guide import Act
+from actionless.online.agent import Act
 from actionless.online.environments import Environment
 from actionless.randomness import generator
 

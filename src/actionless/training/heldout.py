@@ -1,19 +1,15 @@
-"""What a learner is worth on episodes it has not seen, measured without an environment."""
+"""The rows that a learner is measured on, without an environment: of episodes that it has not seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
 from actionless.data.log import Log, returns_to_go
 from actionless.discretise import Discretiser
-from actionless.offline.afdt import Afdt
-from actionless.offline.learner import Batch, OfflineLearner
-from actionless.offline.state_policy import PolicyModel
-from actionless.training.prepared import Preparation, Split, with_those_before
-from actionless.updates import Metrics
+from actionless.offline.learner import Batch, Declaration, OfflineLearner, Returns
+from actionless.training.batches import Preparation, Split, with_those_before
 
 MOST_ROWS = 8192
 """Rows measured on, taken evenly from all that are held out: enough for the second digit of an accuracy."""
@@ -21,12 +17,7 @@ MOST_ROWS = 8192
 MOST_WINDOWS = 512
 """The same for learners that look at steps in a row, each of which costs as much as a row."""
 
-HEADLINE = (
-    *(f"{data}/{measure}" for data in ("heldout", "train") for measure in ("accuracy", "error", "action_error")),
-    "q/mean",
-    "q/data_return",
-)
-"""The figures to watch; no learner has them all."""
+_NAMES = ("heldout", "train")
 
 _NEGLIGIBLE = 0.05
 """A return is complete where what lies beyond the recording would weigh at most this much."""
@@ -38,84 +29,39 @@ class HeldOut:
 
     name: str
     data: Batch
-    preparation: Preparation
-    data_return: float | None
-    """Mean discounted return of the log from such states on, for learners of values."""
-    return_spread: float | None
-    """The standard deviation of these returns."""
+    discretiser: Discretiser
+    returns: Returns | None
+    """Of the log from such states on, for learners of values."""
 
     @classmethod
-    def of(cls, preparation: Preparation, split: Split, discount: float | None, context: int = 1) -> "HeldOut":
-        """Choose the rows, with those before them that belong to their `context`; measure the log's own return."""
+    def of(cls, preparation: Preparation, split: Split, declared: Declaration) -> "HeldOut":
+        """Choose the rows, with those before them that belong to their window; measure the log's own returns."""
         held_out = len(split.held_out) > 0
         candidates = split.held_out if held_out else split.training
-        most = min(len(candidates), MOST_ROWS if context == 1 else MOST_WINDOWS)
-        rows = candidates[with_those_before(np.linspace(0, len(candidates) - 1, most).astype(int), context)]
-        returns = None if discount is None else _complete_returns(preparation.log, candidates, discount)
+        most = min(len(candidates), MOST_ROWS if declared.window == 1 else MOST_WINDOWS)
+        last = np.linspace(0, len(candidates) - 1, most).astype(int)
+        rows = candidates[with_those_before(last, declared.window)]
         return cls(
-            name="heldout" if held_out else "train",
+            name=_NAMES[0] if held_out else _NAMES[1],
             data=preparation.many_rows(rows).on_device(),
-            preparation=preparation,
-            data_return=None if returns is None else float(returns.mean()),
-            return_spread=None if returns is None else float(returns.std()),
+            discretiser=preparation.discretiser,
+            returns=_returns(preparation.log, candidates, declared.discount),
         )
 
-    @property
-    def score(self) -> str:
-        """What tells the best checkpoint: how often Δs is proposed as it happened, or how far actions miss."""
-        return f"{self.name}/{'action_error' if self.is_of_actions else 'accuracy'}"
-
-    @property
-    def is_of_actions(self) -> bool:
-        """Whether actions are measured, and a lower score is the better one; they are read for nothing else."""
-        return self.data.actions is not None
-
     def measure(self, learner: OfflineLearner) -> dict[str, float]:
-        """Accuracy and error of the proposals; for learners of values, Q against the log's return."""
-        if self.is_of_actions:
-            return {f"{self.name}/action_error": float(_action_error(learner, self.data))}
-        discretiser = self.preparation.discretiser
-        if isinstance(learner, Afdt):
-            return self._named(_plans(learner, discretiser, self.data))
-        model = PolicyModel(learner.network, discretiser, learner.head, learner.temperature)
-        metrics = self._named(_proposals(model, self.data))
-        if self.data_return is None:
-            return metrics
-        q = {key: float(value) * learner.value_scale for key, value in _values(model, self.data).items()}
-        over = q["q/mean"] - self.data_return
-        return metrics | q | {"q/data_return": self.data_return, "q/overestimation": over}
+        """What the learner measures, by the names that metrics.jsonl has."""
+        metrics = learner.measure(self.data, self.discretiser, self.returns)
+        return {self.full_name(name): value for name, value in metrics.items()}
 
-    def _named(self, metrics: Metrics) -> dict[str, float]:
-        return {f"{self.name}/{key}": float(value) for key, value in metrics.items()}
+    def full_name(self, metric: str) -> str:
+        """A name without `/` says what was measured, and needs to say on which rows."""
+        return metric if "/" in metric else f"{self.name}/{metric}"
 
 
-@eqx.filter_jit
-def _proposals(model: PolicyModel, data: Batch) -> Metrics:
-    return _compared(model.index(data.states), data.deltas)
-
-
-@eqx.filter_jit
-def _plans(learner: Afdt, discretiser: Discretiser, data: Batch) -> Metrics:
-    """Of the planned changes, in the same bins, on the way to the return that the episode had."""
-    last = data.deltas[learner.config.context - 1 :: learner.config.context]
-    return _compared(discretiser.index(learner.planned(data)), last)
-
-
-def _compared(proposed: Int[Array, "rows dim"], happened: Int[Array, "rows dim"]) -> Metrics:
-    distance = jnp.abs(proposed.astype(jnp.int32) - happened.astype(jnp.int32))
-    return {"accuracy": (distance == 0).mean(), "error": distance.sum(axis=1).astype(jnp.float32).mean()}
-
-
-@eqx.filter_jit
-def _values(model: PolicyModel, data: Batch) -> Metrics:
-    values = model.best_value(data.states)
-    return {"q/mean": values.mean(), "q/max": values.max()}
-
-
-@eqx.filter_jit
-def _action_error(learner: OfflineLearner, data: Batch) -> Float[Array, ""]:
-    assert data.actions is not None
-    return jnp.abs(learner.network(data.states).mean(axis=0) - data.actions).mean()
+def possible_names(metrics: Sequence[str]) -> tuple[str, ...]:
+    """Every name that these metrics may have in metrics.jsonl."""
+    own = [f"{name}/{metric}" for name in _NAMES for metric in metrics if "/" not in metric]
+    return (*own, *(metric for metric in metrics if "/" in metric))
 
 
 def observed_returns(
@@ -127,10 +73,13 @@ def observed_returns(
     return returns, _is_complete(ends, np.asarray(log.terminals[rows]), discount)
 
 
-def _complete_returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> Float[np.ndarray, " complete"]:
+def _returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float | None) -> Returns | None:
     """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+    if discount is None:
+        return None
     returns, complete = observed_returns(log, rows, discount)
-    return returns[complete] if complete.any() else returns
+    counted = returns[complete] if complete.any() else returns
+    return Returns(float(counted.mean()), float(counted.std()))
 
 
 def _is_complete(

@@ -1,13 +1,13 @@
 """The loop that learns by acting, the same for every agent, guided or not, with a log to begin with or without.
 
-Some steps in the task, then as many updates in one dispatch; while an agent learns from its log, updates alone.
+Some steps in the environment, then as many updates in one dispatch; while an agent learns from its log, updates alone.
 Everything random depends on the seed and the step, and the simulator is rebuilt by playing the episode's actions
 again: a run may stop anywhere.
 """
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,20 +16,23 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
-from actionless.guidance.guide import Guide
-from actionless.guidance.planning import PlanGuide
+from actionless import old_runs
+from actionless.errors import ActionlessError
+from actionless.guidance.interface import Draw, Guidance, unchanged_shapes
 from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
-from actionless.online.environments import Environment
+from actionless.online.agents import create_agent
+from actionless.online.environments import Environment, Step
 from actionless.online.labelled_log import LabelledLog
-from actionless.online.presets import create_agent
-from actionless.online.replay import Replay, sample_both
+from actionless.online.replay import Column, Replay, sample_both
 from actionless.randomness import generator
 from actionless.runs.engine import Advance, DivergedError, Loop
-from actionless.training import old_runs
 from actionless.training.evaluation import episode_seed, returns_of
-from actionless.training.online_options import OnlineConfig
+from actionless.training.online_settings import OnlineSettings
 from actionless.updates import TrainState, means, reset_metrics, train_state, updated
+
+HEADLINE = ("eval/return", "episode/return", "loss")
+"""The metrics shown while any agent learns; guidance adds its own."""
 
 _SECONDS_PER_DISPATCH = 1.0
 
@@ -54,12 +57,13 @@ class Finished(NamedTuple):
 
 
 class OnlineState(NamedTuple):
-    """All that the next step depends on. The replay is changed in place, as the guide's own memory is."""
+    """All that the next step depends on. The replay is changed in place, as the memory of guidance is."""
 
     train_state: TrainState
     exploration: Any
     replay: Replay
-    guide: Any
+    guidance: tuple[Any, ...]
+    """The `state` of each guidance."""
     episode: Episode
     finished: Finished
 
@@ -69,52 +73,61 @@ class OnlineLoop(Loop[OnlineState]):
 
     score = "eval/return"
     old_names = old_runs.ONLINE_NAMES
-    headline = ("eval/return", "episode/return", "loss", "beta", "guided_share", "idm/loss", "guide/missed")
 
     def __init__(
         self,
         environment: Environment,
         evaluation: Environment,
-        config: OnlineConfig,
+        config: OnlineSettings,
         seed: int,
-        guide: Guide | PlanGuide | None = None,
+        guidance: Sequence[Guidance] = (),
         labelled: LabelledLog | None = None,
     ):
         self.steps = config.all_steps
         self.config = config
-        self._environment, self._evaluation, self._beside, self._seed = environment, evaluation, guide, seed
-        self._guide = guide if isinstance(guide, Guide) else None
-        self._planner = guide if isinstance(guide, PlanGuide) else None
-        self._labelled = labelled
+        self._environment, self._evaluation, self._seed = environment, evaluation, seed
+        self._guidance, self._labelled = tuple(guidance), labelled
+        self._learner = config.learner
+        for each in guidance:
+            self._learner = each.agent_settings(self._learner)
+        self._columns = _columns(guidance, labelled)
+        self.headline = (*HEADLINE, *(name for each in guidance for name in each.headline))
         keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
         self._initial_key, self._update_key, self._explore_key = keys
         self._in_step_with: int | None = None
-        """The step that simulator and guide stand at: a run that is gone on with has to bring them to its own."""
+        """The step that simulator and guidance stand at: a resumed run has to bring them to its own."""
         self.snapshots: Path | None = None
         """Where the agent is saved at each evaluation."""
 
     def begin(self) -> OnlineState:
         """An agent that has learnt nothing, at the start of its first episode."""
         config, spec = self.config, self._environment.spec
-        agent = eqx.filter_jit(create_agent)(spec, config.learner, self._initial_key)
+        agent = eqx.filter_jit(create_agent)(spec, self._learner, self._initial_key)
         if self._labelled is not None:
             agent = self._labelled.introduced_to(agent)
-        replay = Replay.create(
-            config.replay_size, spec, with_returns=self._labelled is not None, with_guiding=self._planner is not None
-        )
-        example = replay.sample(np.zeros(config.batch_size, np.int64), config.learner.n_step, config.learner.discount)
+        replay = Replay.create(config.replay_size, spec, self._columns)
+        example = replay.sample(np.zeros(config.batch_size, np.int64), self._learner.n_step, self._learner.discount)
         self._in_step_with = 0
         return OnlineState(
             train_state=train_state(agent, example, self._update_key),
             exploration=agent.exploration(),
             replay=replay,
-            guide=None if self._beside is None else self._beside.state,
+            guidance=self._guidance_state,
             episode=Episode(0, 0, 0.0, self._environment.reset(episode_seed(self._seed, 0))),
             finished=Finished(0, 0.0, 0),
         )
 
+    @property
+    def _guidance_state(self) -> tuple[Any, ...]:
+        return tuple(each.state for each in self._guidance)
+
+    @property
+    def spec(self) -> Spec:
+        """What an agent must know of the environment."""
+        return self._environment.spec
+
     def close(self) -> None:
-        """Give up the simulators."""
+        """Release the simulators."""
         self._environment.close()
         self._evaluation.close()
 
@@ -131,15 +144,15 @@ class OnlineLoop(Loop[OnlineState]):
                 break
         self._in_step_with = step
         if step < row:
-            return Advance(self._with_guide(state), step, {})
+            return Advance(state._replace(guidance=self._guidance_state), step, {})
         metrics = self._metrics(state, step)
         state = state._replace(train_state=reset_metrics(state.train_state), finished=Finished(0, 0.0, 0))
-        return Advance(self._with_guide(state), step, metrics)
+        return Advance(state._replace(guidance=self._guidance_state), step, metrics)
 
     def policy(self, state: OnlineState, provenance: Mapping[str, Any]) -> AgentPolicy:
         """What the agent has learnt so far."""
-        agent, config = state.train_state.learner, self.config
-        return AgentPolicy.of(agent, state.exploration, config.agent, config.learner, self._environment, provenance)
+        agent, name = state.train_state.learner, self.config.agent
+        return AgentPolicy.of(agent, state.exploration, name, self._learner, self._environment, provenance)
 
     def _next_row(self, step: int) -> int:
         """At regular steps, where the log has been learnt from, and at the end."""
@@ -154,19 +167,28 @@ class OnlineLoop(Loop[OnlineState]):
         if stop <= self.config.warm_up:
             return state
         first = max(step, self.config.warm_up)
-        batches = self._batches(state, stop, stop - first)
+        batches = self._changed(self._batches(state, stop, stop - first), stop, stop - first)
         after = updated(state.train_state, batches, first, stop - first, self._update_key, self.config.batch_size)
-        if self._guide is not None:
-            behaviour, every = after.learner.behaviour, self._guide.config.idm.every
-            self._guide.learn(stop, stop // every - first // every, lambda states: best_actions(behaviour, states))
+        behaviour = after.learner.behaviour
+        for each in self._guidance:
+            each.learn(first, stop, lambda states: best_actions(behaviour, states))
         return state._replace(train_state=after)
 
+    def _changed(self, batches: Transitions, step: int, updates: int) -> Transitions:
+        """Batches after each guidance in its turn."""
+        draw = Draw(step, updates, self.config.batch_size)
+        for each in self._guidance:
+            before, batches = batches, each.change_batch(batches, draw)
+            if batches is not before:
+                unchanged_shapes(before, batches, each.name)
+        return batches
+
     def _step(self, state: OnlineState, behaviour: Behaviour, step: int) -> OnlineState:
-        """One step in the task, by chance, by the guide or by the agent."""
+        """One step in the environment, by chance, by guidance or by the agent."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
             action = random_action(self._environment.spec, generator(self._seed, "warm-up actions", step))
-        elif self._guide is None or (action := self._guide.propose(episode.state, step)) is None:
+        elif (action := self._proposal(episode.state, step)) is None:
             chosen, exploration = explore(
                 behaviour, episode.state.astype(np.float32), exploration, self._explore_key, step
             )
@@ -175,17 +197,14 @@ class OnlineLoop(Loop[OnlineState]):
                 raise DivergedError("the agent's action", step)
         after = self._environment.step(action)
         over = after.terminated or after.truncated
-        reward, paid = self.config.reward_scale * after.reward, None
-        if self._planner is not None:
-            paid = self._planner.reward(episode.state, after.reward, after.state, begins=episode.length == 0)
-        state.replay.add(episode.state, action, reward, after.state, after.terminated, over, paid)
-        if self._guide is not None:
-            self._guide.observe(episode.state, action, after.reward, after.state, step)
+        seen = self._observed(episode, action, after, step)
+        reward = self.config.reward_scale * after.reward
+        state.replay.add(episode.state, action, reward, after.state, after.terminated, over, seen)
         total, length = episode.total + after.reward, episode.length + 1
         if not over:
             return state._replace(exploration=exploration, episode=Episode(episode.number, length, total, after.state))
         if self._labelled is not None:
-            state.replay.keep_returns(length, self.config.learner.discount)
+            self._labelled.end_episode(state.replay, length)
         done, number = state.finished, episode.number + 1
         return state._replace(
             exploration=exploration,
@@ -193,10 +212,34 @@ class OnlineLoop(Loop[OnlineState]):
             finished=Finished(done.episodes + 1, done.returns + total, done.lengths + length),
         )
 
+    def _proposal(self, state: Real[np.ndarray, " dim"], step: int) -> Shaped[np.ndarray, " actions"] | None:
+        """The first action that guidance proposes, as the environment can take it."""
+        for each in self._guidance:
+            action = each.propose(state, step)
+            if action is not None:
+                return _checked_proposal(action, self._environment.spec, each.name, step)
+        return None
+
+    def _observed(
+        self, episode: Episode, action: Shaped[np.ndarray, " actions"], after: Step, step: int
+    ) -> dict[str, float]:
+        """Values of the replay's extra columns, from all guidance."""
+        seen: dict[str, float] = {}
+        for each in self._guidance:
+            first = episode.length == 0
+            values = each.observe(
+                episode.state, action, after.reward, after.state, step, terminated=after.terminated, first=first
+            )
+            if not values.keys() <= each.columns.keys():
+                unknown = sorted(values.keys() - each.columns.keys())[0]
+                raise ActionlessError(f"guidance '{each.name}' gives values of '{unknown}', which its columns lack")
+            seen.update(values)
+        return seen
+
     def _batches(self, state: OnlineState, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
         config, replay = self.config, state.replay
-        logged = 0 if self._labelled is None else len(self._labelled.replay)
+        logged = 0 if self._labelled is None else len(self._labelled)
         size = config.loop.updates_together * config.batch_size
         low, high = 0, logged + len(replay)
         if config.log_share is not None:
@@ -211,8 +254,8 @@ class OnlineLoop(Loop[OnlineState]):
             rows = np.where(rows < logged, rows, logged + replay.oldest_first(rows - logged))
         rows[updates * config.batch_size :] = 0
         if self._labelled is None:
-            return replay.sample(rows, config.learner.n_step, config.learner.discount)
-        return sample_both(self._labelled.replay, replay, rows, config.learner.n_step, config.learner.discount)
+            return replay.sample(rows, self._learner.n_step, self._learner.discount)
+        return sample_both(self._labelled, replay, rows, self._learner.n_step, self._learner.discount)
 
     def _metrics(self, state: OnlineState, step: int) -> dict[str, float]:
         metrics = means(state.train_state)
@@ -220,8 +263,8 @@ class OnlineLoop(Loop[OnlineState]):
         if done.episodes:
             metrics["episode/return"] = done.returns / done.episodes
             metrics["episode/length"] = done.lengths / done.episodes
-        if self._beside is not None:
-            metrics |= self._beside.metrics()
+        for each in self._guidance:
+            metrics |= each.metrics()
         if step % self.config.evaluate_every == 0 or step in (self.config.offline_steps, self.steps):
             metrics |= self._evaluate(state.train_state.learner.behaviour)
             if self.snapshots is not None:
@@ -235,13 +278,10 @@ class OnlineLoop(Loop[OnlineState]):
         )
         return {"eval/return": float(returns.mean()), "eval/return_std": float(returns.std())}
 
-    def _with_guide(self, state: OnlineState) -> OnlineState:
-        return state if self._beside is None else state._replace(guide=self._beside.state)
-
     def _in_step(self, state: OnlineState) -> OnlineState:
-        """Guide and simulator as they stood when this state was saved."""
-        if self._beside is not None:
-            self._beside.restore(state.guide)
+        """Guidance and simulator as they stood when this state was saved."""
+        for each, saved in zip(self._guidance, state.guidance, strict=True):
+            each.restore(saved)
         return state._replace(episode=self._replayed(state.episode, state.replay))
 
     def _replayed(self, episode: Episode, replay: Replay) -> Episode:
@@ -260,9 +300,33 @@ class OnlineLoop(Loop[OnlineState]):
         if episode.length:
             replay.end_episode()
             if self._labelled is not None:
-                replay.keep_returns(episode.length, self.config.learner.discount)
+                self._labelled.end_episode(replay, episode.length)
         number = episode.number + 1
         return Episode(number, 0, 0.0, self._environment.reset(episode_seed(self._seed, number)))
+
+
+def _columns(guidance: Sequence[Guidance], labelled: LabelledLog | None) -> dict[str, Column]:
+    """The extra columns of the replay, of all that declare any."""
+    columns = {} if labelled is None else dict(labelled.columns)
+    for each in guidance:
+        if taken := sorted(columns.keys() & each.columns.keys()):
+            raise ActionlessError(f"guidance '{each.name}' declares the column '{taken[0]}', which there is already")
+        columns.update(each.columns)
+    return columns
+
+
+def _checked_proposal(action: Any, spec: Spec, name: str, step: int) -> Shaped[np.ndarray, " actions"]:
+    """An action that guidance proposed. One that is not finite never reaches the environment, which would be blamed."""
+    proposed = np.asarray(action)
+    if not np.isfinite(proposed).all():
+        raise DivergedError(f"the action that guidance '{name}' proposes", step)
+    low, high = (-1, 1) if spec.bins is None else (0, spec.bins - 1)
+    if proposed.shape == (spec.action_dim,) and low <= proposed.min() and proposed.max() <= high:
+        return proposed.astype(np.float32 if spec.bins is None else np.int32, copy=False)
+    raise ActionlessError(
+        f"guidance '{name}' proposed {proposed.tolist()} at step {step}, where {spec.action_dim} numbers from {low} to "
+        f"{high} are needed"
+    )
 
 
 def random_action(spec: Spec, draw: np.random.Generator) -> Shaped[np.ndarray, " actions"]:

@@ -9,127 +9,98 @@ from typing import Any
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import read_with
-from actionless.discretise import Spacing
+from actionless.declared import documented
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
+from actionless.offline.learner import LogFacts, Policy, PolicyLabel
 from actionless.offline.log_origin import Origin
-from actionless.offline.planner import KIND as PLAN
-from actionless.offline.planner import Planner
-from actionless.offline.presets import Method, ScaleName
-from actionless.offline.state_policy import ActionPolicy, Policy, StatePolicy, policy_of
+from actionless.offline.methods import DEFAULT_METHOD
+from actionless.offline.policies import load_policy
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
-from actionless.training.offline import OfflineTask
-from actionless.training.old_runs import upgraded_config
-from actionless.training.options import (
-    LearnerOptions,
-    LoopOptions,
-    OfflineConfig,
-    PretrainOptions,
-    check_options,
+from actionless.settings import ScaleName, Seed, check_value, to_json
+from actionless.training.offline import OfflineLoop, shown_metrics
+from actionless.training.pretrain_settings import (
+    DEFAULT_SCALE,
+    LoopSettings,
+    PretrainSettings,
+    pretrain_options,
     resolve,
+    stored_settings,
 )
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
 _log = logging.getLogger("actionless")
 
 
+@documented(pretrain_options())
 def pretrain(
     data: Log | str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    method: Method = "oso-decqn",
-    scale: ScaleName = "cpu",
-    alpha: float | None = None,
-    steps: int | None = None,
-    batch_size: int | None = None,
+    method: str = DEFAULT_METHOD,
+    scale: ScaleName = DEFAULT_SCALE,
     seed: int = 0,
     seeds: int = 1,
-    bins: int = 3,
-    spacing: Spacing = "epsilon",
-    epsilon: float = 1e-4,
-    learner: LearnerOptions | None = None,
-    loop: LoopOptions | None = None,
     read: ReadOptions | None = None,
     overwrite: bool = False,
     sinks: Sequence[SinkName] = (),
+    **settings: Any,
 ) -> Policy | list[Policy]:
-    """Learn a state policy from a log and write the run to `out`; see `PretrainOptions` for each option.
+    """Learn a state policy from a log and write the run to `out`.
 
-        policy = actionless.pretrain("hopper_medium-v2.hdf5", "runs/hopper", scale="smoke")
+        policy = actionless.pretrain("hopper_medium-v2.hdf5", "runs/hopper", scale="smoke", steps=100)
         policy.propose(states)
 
-    `method="bc-action"` gives an `ActionPolicy`, and needs a log read with its actions; `method="afdt"` gives a
-    `Planner`. More than one of `seeds`, counted from `seed` on, gives a list of policies, each with a run of its own
-    in `out/seed-N`.
+    A method that learns from actions gives an `ActionPolicy` and needs a log read with its actions; one that plans
+    gives a `Planner`. More than one of `seeds`, counted from `seed` on, gives a list of policies, each with a run of
+    its own in `out/seed-N`. Settings have the names that the flags of `actionless pretrain` have; None leaves one to
+    the method, the scale and the log. Whole parts may be given too: `loop=LoopSettings(...)`, `learner=...`.
     """
-    options = PretrainOptions(
-        method=method,
-        scale=scale,
-        alpha=alpha,
-        steps=steps,
-        batch_size=batch_size,
-        seed=seed,
-        bins=bins,
-        spacing=spacing,
-        epsilon=epsilon,
-        learner=learner or LearnerOptions(),
-        loop=loop or LoopOptions(),
-    )
-    read = read or ReadOptions()
-    return pretrain_with(data, Path(out), options, read, seeds=seeds, overwrite=overwrite, sinks=sinks)
-
-
-def pretrain_with(
-    data: Log | str | Path | Sequence[str | Path],
-    out: Path,
-    options: PretrainOptions,
-    read: ReadOptions,
-    *,
-    seeds: int = 1,
-    overwrite: bool = False,
-    sinks: Sequence[SinkName] = (),
-) -> Policy | list[Policy]:
-    """The same with the options as objects, as the command line has them."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    out = Path(out)
     require_free(out, overwrite=overwrite)
-    check_options(options)
-    check_seeds(options.seed, seeds)
-    if isinstance(data, Log):
-        require_one_seed(data, seeds)
-        log, origin = data, None
-    else:
-        _check_actions(options.method, read)
-        log, origin = read_with(data, read), Origin.of(data, read)
-        for warning in log.warnings:
-            _log.warning("%s: %s", log.source.path, warning)
-    _require_actions_to_match(log, options.method)
-    config = resolve(options, log.name, tuple(sinks), log.episode_returns if options.method == "afdt" else None)
-    manifest = Manifest("pretrain", config.to_json(), options.seed, described(log, origin))
+    asked = resolve(method, scale, given, sinks=tuple(sinks))
+    check_value("seed", seed, Seed)
+    check_seeds(seed, seeds)
+    log, origin = _read(data, read or ReadOptions(), asked, seeds)
+    resolved = resolve(method, scale, given, LogFacts.of(log), tuple(sinks))
+    manifest = Manifest("pretrain", to_json(resolved), seed, described(log, origin))
     if seeds == 1:
-        task = OfflineTask(log, config, options.seed)
+        loop = OfflineLoop(log, resolved, seed)
         with Run.create(out, manifest, overwrite=overwrite) as run:
-            return _work(run, task, log)
-    numbers = tuple(range(options.seed, options.seed + seeds))
-    several = SeveralSeeds(numbers, config.steps, OfflineTask.headline, _memory(log, config.loop))
+            return _work(run, loop, log)
+    numbers = tuple(range(seed, seed + seeds))
+    several = SeveralSeeds(numbers, resolved.steps, shown_metrics(resolved), _memory(log, resolved.loop))
     del log  # Every seed's process reads its own.
     return [load_policy(path) for path in start_seeds(out, manifest, several, overwrite=overwrite)]
 
 
 def resume_run(run: Run, log: Log | None = None) -> Policy:
     """Take a run to its end, on its log read again or on the one given; at its end, save its policy anew."""
-    config = OfflineConfig.from_json(upgraded_config("pretrain", run.manifest.config))
+    settings = stored_settings(run.path, run.manifest)
     if log is None:
         log = read_again(run.path, run.manifest)
     else:
         require_same(log, run.path, run.manifest)
-    return _work(run, OfflineTask(log, config, run.manifest.seed), log)
+    return _work(run, OfflineLoop(log, settings, run.manifest.seed), log)
 
 
-def load_policy(run: str | Path) -> Policy:
-    """The policy that a finished run saved, or that was saved by itself."""
-    description, _ = policy_files.read(Path(run))
-    return {"action": ActionPolicy, PLAN: Planner}.get(description["kind"], StatePolicy).load(run)
+def _read(
+    data: Log | str | Path | Sequence[str | Path], read: ReadOptions, settings: PretrainSettings, seeds: int
+) -> tuple[Log, Origin | None]:
+    """The log, and where it came from. It has actions if and only if the method needs them."""
+    if isinstance(data, Log):
+        require_one_seed(data, seeds)
+        log, origin = data, None
+    else:
+        _check_actions(settings, read)
+        log, origin = read_with(data, read), Origin.of(data, read)
+        for warning in log.warnings:
+            _log.warning("%s: %s", log.source.path, warning)
+    _require_actions_to_match(log, settings)
+    return log, origin
 
 
 def read_again(run: Path, manifest: Manifest) -> Log:
@@ -162,22 +133,21 @@ def require_one_seed(log: Log, seeds: int) -> None:
         )
 
 
-def _check_actions(method: Method, read: ReadOptions) -> None:
-    """Only bc-action reads actions, and says so."""
-    if read.with_actions and method != "bc-action":
+def _check_actions(settings: PretrainSettings, read: ReadOptions) -> None:
+    """Actions are read only where a method needs them and the user says so."""
+    needed, method = settings.learner.declares.needs_actions, settings.method
+    if read.with_actions and not needed:
         raise ActionlessError(f"{method} learns without actions: leave out --with-actions (with_actions=True)")
-    if method == "bc-action" and not read.with_actions:
-        raise ActionlessError("bc-action imitates actions: ask for them with --with-actions (with_actions=True)")
+    if needed and not read.with_actions:
+        raise ActionlessError(f"{method} imitates actions: ask for them with --with-actions (with_actions=True)")
 
 
-def _require_actions_to_match(log: Log, method: Method) -> None:
-    """The log as read has actions if and only if bc-action is to learn from it."""
-    if log.actions is not None and method != "bc-action":
+def _require_actions_to_match(log: Log, settings: PretrainSettings) -> None:
+    needed, method = settings.learner.declares.needs_actions, settings.method
+    if log.actions is not None and not needed:
         raise ActionlessError(f"{log.source.path}: read with its actions, and {method} learns without: read it without")
-    if log.actions is None and method == "bc-action":
-        raise ActionlessError(
-            f"{log.source.path}: bc-action imitates actions, and none were read: read it with_actions"
-        )
+    if log.actions is None and needed:
+        raise ActionlessError(f"{log.source.path}: {method} imitates actions, and none were read: read it with_actions")
 
 
 def described(log: Log, origin: Origin | None) -> dict[str, Any]:
@@ -193,28 +163,24 @@ def described(log: Log, origin: Origin | None) -> dict[str, Any]:
     }
 
 
-def _memory(log: Log, loop: LoopOptions) -> int:
+def _memory(log: Log, loop: LoopSettings) -> int:
     """Bytes that a process holds of a log: the log, unless it is a map that all share, and what it makes resident."""
     size = log.states.nbytes + log.next_states.nbytes
     resident = size if size <= loop.resident_gb * 1e9 else 0
     return resident + (0 if log.memory_mapped else size)
 
 
-def _work(run: Run, task: OfflineTask, log: Log) -> Policy:
+def _work(run: Run, loop: OfflineLoop, log: Log) -> Policy:
+    settings = loop.settings
     outcome = drive(
         run,
-        task,
-        checkpoint_every=task.config.loop.evaluate_every,
-        checkpoint_seconds=task.config.loop.checkpoint_seconds,
-        sinks=task.config.sinks,
+        loop,
+        checkpoint_every=settings.loop.evaluate_every,
+        checkpoint_seconds=settings.loop.checkpoint_seconds,
+        sinks=settings.sinks,
     )
-    policy = policy_of(
-        outcome.state.learner,
-        task.discretiser,
-        method=task.config.method,
-        state_names=log.state_names,
-        provenance=dataclasses.asdict(run.manifest),
-    )
+    label = PolicyLabel(settings.method, log.state_names, dataclasses.asdict(run.manifest))
+    policy = outcome.state.learner.policy(loop.discretiser, label)
     policy.save(run.path / policy_files.FOLDER)
     if run.result() is None:
         run.finish(outcome.result)

@@ -6,6 +6,7 @@ snapshots is called what is decided by their evaluated returns.
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -17,30 +18,21 @@ from jaxtyping import Int, Real, Shaped
 from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
-from actionless.offline.presets import ScaleName
 from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
-from actionless.online.presets import AgentName
 from actionless.online.replay import Replay
 from actionless.randomness import generator
 from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
+from actionless.settings import Count, ScaleName, check_value
 from actionless.training import evaluation
-from actionless.training.old_runs import upgraded_config
 from actionless.training.online import explore, random_action
-from actionless.training.online_options import (
-    OnlineConfig,
-    OnlineLoopOptions,
-    TrainOptions,
-    check_train_options,
-    resolve_training,
-)
-from actionless.training.options import at_least_one
-from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train_with
+from actionless.training.online_settings import OnlineSettings, online_settings, train_settings
+from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train
 
 Level = Literal["random", "medium", "expert", "replay"]
 
@@ -64,10 +56,10 @@ def record(
     level: Level,
     steps: int,
     run: str | Path | None = None,
-    agent: AgentName = "td3",
+    agent: str = "td3",
     scale: ScaleName = "cpu",
     train_steps: int | None = None,
-    action_bins: int = 3,
+    action_bins: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
 ) -> Path:
@@ -83,24 +75,17 @@ def record(
     out = Path(out)
     if level not in get_args(Level):
         raise ActionlessError(f"level={level!r}: choose {', '.join(map(repr, get_args(Level)))}")
-    at_least_one(steps=steps)
+    check_value("steps", steps, Count)
     check_recording_target(out, overwrite=overwrite)
-    options = TrainOptions(
-        agent=agent,
-        scale=scale,
-        steps=train_steps,
-        seed=seed,
-        action_bins=action_bins,
-        loop=OnlineLoopOptions(snapshots=True),
-    )
-    check_train_options(options)
-    config = resolve_training(options, environment, None)
-    task = make(environment, bins=config.action_bins)
-    trained = None
-    if run is not None or level != "random":
-        folder = out.with_name(f"{out.name}.run") if run is None else Path(run)
-        trained = _trained(folder, config, options)
-    recording, metadata = _recorded(task, level, steps, seed, trained)
+    asked = {"steps": train_steps, "action_bins": action_bins}
+    given = {"snapshots": True} | {name: value for name, value in asked.items() if value is not None}
+    config = train_settings(environment, agent, scale, given)
+    with closing(make(environment, bins=config.action_bins)) as task:
+        trained = None
+        if run is not None or level != "random":
+            folder = out.with_name(f"{out.name}.run") if run is None else Path(run)
+            trained = _trained(folder, config, seed, given)
+        recording, metadata = _recorded(task, level, steps, seed, trained)
     about = {"environment": environment, "level": level, "seed": seed, **metadata}
     returns = recording.episode_returns
     measured = {"steps": len(recording.rewards), "episodes": len(returns), "mean_return": float(returns.mean())}
@@ -112,7 +97,7 @@ class Trained(NamedTuple):
     """A finished run with snapshots."""
 
     path: Path
-    config: OnlineConfig
+    config: OnlineSettings
     evaluations: dict[int, float]
     """The evaluated return by step."""
 
@@ -138,12 +123,12 @@ def medium_step(evaluations: Mapping[int, float], random_return: float) -> int:
     return min(step for step, evaluated in evaluations.items() if evaluated >= bar)
 
 
-def _trained(path: Path, config: OnlineConfig, options: TrainOptions) -> Trained:
-    """The run there at its end: begun, gone on with, or as it is."""
+def _trained(path: Path, config: OnlineSettings, seed: int, given: Mapping[str, Any]) -> Trained:
+    """The run there at its end: begun, resumed, or as it is."""
     if not path.exists():
-        train_with(config.environment, path, options)
+        train(config.environment, path, agent=config.agent, scale=config.scale, seed=seed, **given)
     else:
-        _require_same(path, config, options.seed)
+        _require_same(path, config, seed)
         if read_result(path) is None:
             with Run.open(path) as run:
                 resume_run(run)
@@ -152,12 +137,12 @@ def _trained(path: Path, config: OnlineConfig, options: TrainOptions) -> Trained
     return Trained(path, config, evaluations)
 
 
-def _require_same(path: Path, config: OnlineConfig, seed: int) -> None:
+def _require_same(path: Path, config: OnlineSettings, seed: int) -> None:
     """Whatever else a run departs in (`actionless train --snapshots` has more options) is its own affair."""
     manifest = read_manifest(path)
     if manifest.verb != "train" or has_several_seeds(manifest):
         raise ActionlessError(f"{path}: no run of one agent in a task; choose another --run")
-    stored = OnlineConfig.from_json(upgraded_config("train", manifest.config))
+    stored = online_settings(path, manifest)
     if not stored.loop.snapshots:
         raise ActionlessError(f"{path}: was trained without --snapshots, which are needed here; choose another --run")
     for name in ("environment", "agent", "scale", "steps", "action_bins"):

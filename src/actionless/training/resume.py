@@ -1,14 +1,15 @@
-"""Go on with a run that stopped, whichever verb began it."""
+"""Resume a run that stopped, whichever verb began it."""
 
 import importlib
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from actionless.data.log import Log
 from actionless.errors import ActionlessError
 from actionless.execution.job import has_whole_result, is_done
-from actionless.guidance.switch import Schedule
+from actionless.guidance.interface import Guidance
 from actionless.runs.directory import Run, read_manifest
 from actionless.runs.several_seeds import has_several_seeds, seed_paths
 from actionless.training.seeds import resume_seeds
@@ -23,20 +24,23 @@ _HOMES = {
 _log = logging.getLogger("actionless")
 
 
-def resume(run: str | Path, log: Log | None = None, schedule: Schedule | None = None) -> Any:
-    """Go on with a run that stopped, and give what it learnt: a policy or an agent, for several seeds a list.
+def resume(run: str | Path, log: Log | None = None, guidance: Sequence[Guidance] | None = None, **settings: Any) -> Any:
+    """Resume a run that stopped, and give what it learnt: a policy or an agent, for several seeds a list.
 
-    What the run learns from is read again; a log or schedule that was handed over from Python must be again. Of a
-    finished run the policy is only loaded, or made again from the newest checkpoint where it is missing or damaged.
+    What the run learns from is read again. A log, guidance of your own or another setting that was handed over from
+    Python, such as a function, must be given again. Of a finished run the policy is only loaded, or made again from the
+    newest checkpoint where it is missing or damaged.
     """
     path = Path(run)
     manifest = read_manifest(path)
     if manifest.verb not in _HOMES:
-        raise ActionlessError(f"{path}: a run of '{manifest.verb}', which cannot be gone on with")
+        raise ActionlessError(f"{path}: a run of '{manifest.verb}', which cannot be resumed")
     home = importlib.import_module(_HOMES[manifest.verb])
-    if schedule is not None and manifest.verb != "train":
-        raise ActionlessError(f"{path}: a run of '{manifest.verb}' follows no schedule; resume it without one")
-    given = {name: value for name, value in (("log", log), ("schedule", schedule)) if value is not None}
+    options = {"log": log, "guidance": guidance, "given": settings or None}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in (*(["guidance"] if guidance is not None else []), *settings):
+        if manifest.verb != "train":
+            raise ActionlessError(f"{path}: a run of '{manifest.verb}' has no {name}; resume it without")
     if has_several_seeds(manifest):
         if given:
             raise ActionlessError(f"{path}: each of its seeds reads what it needs by itself; resume it without")

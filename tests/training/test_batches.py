@@ -6,15 +6,8 @@ from hypothesis import strategies as st
 from small_log import small_log
 
 from actionless.discretise import Discretiser
-from actionless.training.prepared import (
-    Courses,
-    Draw,
-    HostBatches,
-    Preparation,
-    ResidentBatches,
-    Split,
-    with_those_before,
-)
+from actionless.offline.afdt import AfdtConfig, recorded_returns, step_numbers
+from actionless.training.batches import Draw, HostBatches, Preparation, ResidentBatches, Split, with_those_before
 
 
 def prepared(log, **options):
@@ -54,12 +47,20 @@ def test_rows_are_normalised_and_discretised():
     assert preparation.row_bytes == sum(array[0].nbytes for array in jax.tree.leaves(rows))
 
 
-def test_courses_by_hand():
+def test_columns_of_the_planner_by_hand():
     log = small_log((3, 2))
-    courses = Courses.of(log)
     r = log.rewards
-    np.testing.assert_allclose(courses.to_go, [r[0] + r[1] + r[2], r[1] + r[2], r[2], r[3] + r[4], r[4]])
-    np.testing.assert_array_equal(courses.times, [0, 1, 2, 0, 1])
+    np.testing.assert_allclose(recorded_returns(log), [r[0] + r[1] + r[2], r[1] + r[2], r[2], r[3] + r[4], r[4]])
+    np.testing.assert_array_equal(step_numbers(log), [0, 1, 2, 0, 1])
+
+
+def test_a_row_has_the_columns_that_a_learner_declares():
+    log = small_log((3, 2))
+    columns = {"twice": lambda log: 2 * log.rewards.astype(np.float32)}
+    preparation = Preparation.of(log, Discretiser.fit(log.states, log.next_states), columns)
+    rows = preparation.rows(np.array([4, 0]))
+    np.testing.assert_array_equal(rows.extra["twice"], 2 * log.rewards.astype(np.float32)[[4, 0]])
+    assert preparation.row_bytes == sum(array[0].nbytes for array in jax.tree.leaves(rows))
 
 
 def test_rows_come_after_those_before_them():
@@ -70,20 +71,21 @@ def test_rows_come_after_those_before_them():
 def test_a_window_goes_on_from_row_to_row_within_an_episode():
     """Wherever it begins within the episode of its last row, the states follow each other."""
     log = small_log((9, 4, 30))
-    preparation = Preparation(log, Discretiser.fit(log.states, log.next_states), Courses.of(log))
+    preparation = Preparation.of(log, Discretiser.fit(log.states, log.next_states), AfdtConfig().declares.columns)
     split = Split.by_episode(log, 0.4, 0)
-    draw = Draw(len(split.training), 50, 0, context=5)
+    draw = Draw(len(split.training), 50, 0, window=5)
     data = preparation.many_rows(split.training).on_device()
     resident, host = ResidentBatches(data, draw, 2), HostBatches(preparation, split.training, draw, 2)
     ours, theirs = resident.of(3, 2), host.of(3, 2)
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
     assert preparation.row_bytes == sum(array[0].nbytes for array in jax.tree.leaves(ours))
+    times = ours.extra["times"]
     for last in range(4, 500, 5):
-        steps = min(int(ours.times[last]), 4)
+        steps = min(int(times[last]), 4)
         for row in range(last - steps, last):
             np.testing.assert_array_equal(ours.next_states[row], ours.states[row + 1])
-            assert ours.times[row] + 1 == ours.times[row + 1]
-    assert (np.asarray(ours.times[4::5]) < 4).any()
+            assert times[row] + 1 == times[row + 1]
+    assert (np.asarray(times[4::5]) < 4).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

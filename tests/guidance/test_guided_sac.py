@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy_agents import CONFIGS, SPECS, leaves_equal, member, random_batch
 
-from actionless.online.guided_sac import GuidedSac
+from actionless.guidance.guided_sac import GuidedSac
 from actionless.online.sac import Sac, sample
 
 SPEC, CONFIG = SPECS["guided sac"], CONFIGS["guided sac"]
@@ -27,7 +27,9 @@ def test_the_guiding_critic_is_fitted_to_the_reward_of_one_step():
     inputs = np.concatenate([BATCH.states, BATCH.actions], axis=1).astype(np.float64)
     q = member(agent.guiding_critic.networks, 0, inputs)[:, 0]
     _, metrics = update(agent, BATCH, jax.random.key(1))
-    np.testing.assert_allclose(metrics["guiding_loss"], np.square(q - np.asarray(BATCH.guiding)).mean(), rtol=1e-5)
+    np.testing.assert_allclose(
+        metrics["guiding_loss"], np.square(q - np.asarray(BATCH.extra["guiding"])).mean(), rtol=1e-5
+    )
     other = dataclasses.replace(BATCH, rewards=BATCH.rewards + 5, discounts=BATCH.discounts * 0)
     after, changed = (update(agent, batch, jax.random.key(1))[0] for batch in (BATCH, other))
     assert leaves_equal(after.guiding_critic, changed.guiding_critic)
@@ -72,7 +74,9 @@ def test_a_plan_draws_the_actor_to_where_it_leads(side):
         batch = random_batch(SPEC, 64)
         guiding = -10 * jnp.abs(actions[:, 0] - 0.5 * side)
         nothing = jnp.zeros(64)
-        batch = dataclasses.replace(batch, actions=actions, guiding=guiding, rewards=nothing, discounts=nothing)
+        batch = dataclasses.replace(
+            batch, actions=actions, extra={"guiding": guiding}, rewards=nothing, discounts=nothing
+        )
         agent, _ = update(agent, batch, jax.random.fold_in(jax.random.key(1), step))
     best = agent.behaviour.act(random_batch(SPEC).states)
     assert (side * best[:, 0] > 0.25).all()

@@ -1,4 +1,4 @@
-"""SAC as AF-Guide guides it: its actor also wants to go where a planner says, as far as one step shows.
+"""SAC with an extra critic for AF-Guide's reward.
 
 The guiding reward has a critic of its own with discount 0: what a plan is worth lies in the next state alone.
 """
@@ -13,15 +13,23 @@ from actionless.online.agent import Agent, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.online.sac import Sac, SacBehaviour, SacConfig
 from actionless.optimise import Adam
+from actionless.settings import NonNegative
 from actionless.updates import Metrics
+
+GUIDING = "guiding"
+"""The column of the guiding reward."""
 
 
 @dataclass(frozen=True)
-class GuidedSacConfig(SacConfig):
+class GuidedSacConfig(SacConfig, kind="guided-sac"):
     """SAC's settings, and how much the plan counts."""
 
-    guide_weight: float = 3.0
-    """What a unit of the guiding reward is worth in the task's own return."""
+    guide_weight: NonNegative = 3.0
+    """What a unit of the guiding reward is worth in the environment's own return."""
+
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        """An agent that has learnt nothing."""
+        return GuidedSac.create(spec, self, key)
 
 
 class GuidedSac(Agent):
@@ -57,8 +65,8 @@ class GuidedSac(Agent):
 
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["GuidedSac", Metrics]:
         """One step of the guiding critic, then SAC's, whose actor values actions by both."""
-        assert batch.guiding is not None
-        gradient, guiding = eqx.filter_grad(critic_loss, has_aux=True)(self.guiding_critic, batch, batch.guiding)
+        target = batch.extra[GUIDING]
+        gradient, guiding = eqx.filter_grad(critic_loss, has_aux=True)(self.guiding_critic, batch, target)
         critic, optimiser = self.guiding_optimiser.step(self.guiding_critic, gradient)
 
         def worth(states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]) -> Float[Array, " batch"]:

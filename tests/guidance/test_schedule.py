@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionless.errors import ActionlessError
-from actionless.guidance.switch import Fixed, PaperSchedule, beta_at, follows_guide, guidance_end
+from actionless.guidance.schedule import Fixed, PaperSchedule, beta_at, follows_guide, guidance_end
 
 
 class TestPaperSchedule:
@@ -28,12 +28,18 @@ class TestPaperSchedule:
         assert schedule(schedule.end) == 0
 
     def test_refuses_what_is_no_probability(self):
-        with pytest.raises(ActionlessError, match=r"start=1.5: β is a probability, begin between 0 and 1"):
+        with pytest.raises(ActionlessError, match=r"start=1.5: choose a number between 0 and 1"):
             PaperSchedule(start=1.5)
 
-    @pytest.mark.parametrize("wrong", [{"decrement": 0.0}, {"interval": 0}])
-    def test_refuses_to_stand_still(self, wrong):
-        with pytest.raises(ActionlessError, match=r"β has to fall.*`Fixed` keeps it constant"):
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"decrement": 0.0}, r"decrement=0\.0: choose a finite number above 0"),
+            ({"interval": 0}, "interval=0: choose at least 1"),
+        ],
+    )
+    def test_refuses_to_stand_still(self, wrong, message):
+        with pytest.raises(ActionlessError, match=message):
             PaperSchedule(**wrong)
 
 
@@ -43,7 +49,7 @@ class TestOtherSchedules:
 
     @pytest.mark.parametrize("beta", [-0.1, 1.1, math.nan])
     def test_fixed_refuses_what_is_no_probability(self, beta):
-        with pytest.raises(ActionlessError, match=f"beta={beta}: β is a probability, choose it between 0 and 1"):
+        with pytest.raises(ActionlessError, match=f"beta={beta}: choose a number between 0 and 1"):
             Fixed(beta)
 
     def test_any_function_will_do(self):

@@ -1,18 +1,18 @@
 """A log made ready to learn from: split by episode, normalised, discretised; on the device or on the host."""
 
 import abc
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int, Int8, Int32
+from jaxtyping import Array, Float32, Int, Int8, Shaped
 
-from actionless.data.log import Log, blocks, returns_to_go
+from actionless.data.log import Log, blocks
 from actionless.discretise import Discretiser
-from actionless.offline.learner import Batch
+from actionless.offline.learner import Batch, Column
 from actionless.randomness import generator
 from actionless.updates import padded
 
@@ -44,27 +44,11 @@ class Rows(eqx.Module):
     masks: Float32[np.ndarray, " rows"]
     deltas: Int8[np.ndarray, "rows dim"]
     actions: Float32[np.ndarray, "rows actions"] | None = None
-    to_go: Float32[np.ndarray, " rows"] | None = None
-    times: Int32[np.ndarray, " rows"] | None = None
+    extra: dict[str, Shaped[np.ndarray, " rows"]] = eqx.field(default_factory=dict)
 
     def on_device(self) -> Batch:
         """The same in JAX."""
-        arrays: dict[str, Any] = vars(jax.tree.map(jnp.asarray, self))
-        return Batch(**arrays)
-
-
-class Courses(NamedTuple):
-    """What a row is in its episode: the rewards from there on, as far as they were recorded, and its number."""
-
-    to_go: Float32[np.ndarray, " rows"]
-    times: Int32[np.ndarray, " rows"]
-
-    @classmethod
-    def of(cls, log: Log) -> "Courses":
-        """Of every row of a log."""
-        starts = np.repeat(log.episode_stops - log.episode_lengths, log.episode_lengths)
-        times = (np.arange(len(log)) - starts).astype(np.int32)
-        return cls(_float32(returns_to_go(log.rewards, log.ends, 1.0)), times)
+        return Batch(**vars(jax.tree.map(jnp.asarray, self)))
 
 
 @dataclass(frozen=True)
@@ -73,14 +57,19 @@ class Preparation:
 
     log: Log
     discretiser: Discretiser
-    courses: Courses | None = None
-    """For learners that look at steps in a row."""
+    extra: Mapping[str, Shaped[np.ndarray, " rows"]] = field(default_factory=dict)
+    """Columns of the whole log that a learner needs besides transitions."""
+
+    @classmethod
+    def of(cls, log: Log, discretiser: Discretiser, columns: Mapping[str, Column]) -> "Preparation":
+        """With the columns that a learner declares."""
+        return cls(log, discretiser, {name: column(log) for name, column in columns.items()})
 
     @property
     def row_bytes(self) -> int:
         """Size of one prepared transition."""
         actions = 0 if self.log.actions is None else self.log.actions.shape[1]
-        return 9 * self.log.state_dim + 8 + 4 * actions + (0 if self.courses is None else 8)
+        return 9 * self.log.state_dim + 8 + 4 * actions + sum(column.itemsize for column in self.extra.values())
 
     def rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
         """Prepare these rows of the log."""
@@ -93,8 +82,7 @@ class Preparation:
             masks=_float32(~log.terminals[chosen]),
             deltas=discretiser.index(discretiser.difference(states, next_states)),
             actions=None if log.actions is None else _float32(log.actions[chosen]),
-            to_go=None if self.courses is None else self.courses.to_go[chosen],
-            times=None if self.courses is None else self.courses.times[chosen],
+            extra={name: column[chosen] for name, column in self.extra.items()},
         )
 
     def many_rows(self, chosen: Int[np.ndarray, " rows"]) -> Rows:
@@ -122,17 +110,17 @@ class Draw:
     rows: int
     batch_size: int
     seed: int
-    context: int = 1
+    window: int = 1
     """Rows that are learnt from together: a drawn one, and those before it."""
 
     @property
     def rows_per_update(self) -> int:
         """Of all samples together."""
-        return self.batch_size * self.context
+        return self.batch_size * self.window
 
     def indices(self, step: int, updates: int) -> Int[np.ndarray, " drawn"]:
         """Those of the `updates` updates after `step`, one behind the other."""
-        return with_those_before(np.concatenate([self._of(step + i) for i in range(updates)]), self.context)
+        return with_those_before(np.concatenate([self._of(step + i) for i in range(updates)]), self.window)
 
     def _of(self, step: int) -> Int[np.ndarray, " batch"]:
         return generator(self.seed, "log rows", step).integers(0, self.rows, self.batch_size, dtype=np.int32)
@@ -182,12 +170,12 @@ def _gathered(data: Batch, indices: Int[Array, " drawn"]) -> Batch:
     return jax.tree.map(lambda array: array[indices], data)
 
 
-def with_those_before(rows: Int[np.ndarray, " drawn"], context: int) -> Int[np.ndarray, " all"]:
-    """Each row after the `context` - 1 before it; where the log begins, its first row stands in for what is not there.
+def with_those_before(rows: Int[np.ndarray, " drawn"], window: int) -> Int[np.ndarray, " all"]:
+    """Each row after the `window` - 1 before it; where the log begins, its first row stands in for what is not there.
 
     What is not of the row's own episode is for the learner to leave out: its time tells how far that goes back.
     """
-    return np.maximum(rows[:, None] + np.arange(1 - context, 1, dtype=rows.dtype), 0).reshape(-1)
+    return np.maximum(rows[:, None] + np.arange(1 - window, 1, dtype=rows.dtype), 0).reshape(-1)
 
 
 def _float32(array: np.ndarray) -> Float32[np.ndarray, "..."]:

@@ -1,0 +1,247 @@
+"""The settings of `train` and `finetune`: one class, which run.json holds to the last detail."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from actionless.data.log import Log
+from actionless.declared import Alternative, DeclaredSetting, declared_settings
+from actionless.errors import ActionlessError, require_extra
+from actionless.guidance import kinds
+from actionless.old_runs import upgraded_config
+from actionless.online.agent import AgentSettings
+from actionless.online.agents import (
+    AGENTS,
+    LABELLED,
+    LABELLED_SCALES,
+    REPLAY_LIMIT,
+    SCALES,
+    labelled_preset,
+    preset,
+)
+from actionless.runs.directory import Manifest
+from actionless.runs.sinks import SinkName
+from actionless.settings import (
+    Bounds,
+    Count,
+    Derived,
+    Fraction,
+    NonNegative,
+    Parts,
+    Positive,
+    ScaleName,
+    Settings,
+    Whole,
+    changed,
+    check_value,
+    from_json,
+    table_entry,
+)
+
+DEFAULT_AGENT, DEFAULT_METHOD = "td3", "iql"
+DEFAULT_SCALE: ScaleName = "cpu"
+_NOT_OF_TRAIN = ("offline_steps", "reward_scale")
+_NOT_OF_FINETUNE = ("warm_up", "action_bins", "n_step")
+
+DEFAULT_BINS = 3
+"""Choices in each dimension of continuous actions, for agents that need choices."""
+
+
+@dataclass(frozen=True)
+class OnlineLoopSettings(Settings):
+    """How the loop works. All but `updates_together` leave what is learnt untouched."""
+
+    log_every: Count = 250
+    """Steps between two rows of metrics.jsonl, a multiple of `updates_together`."""
+    evaluate_every: Count | None = None
+    """Steps between two evaluations, a multiple of `log_every`; if not given, a tenth of the run, 10,000 at most."""
+    episodes: Count = 10
+    """Episodes of each evaluation."""
+    checkpoint_seconds: NonNegative = 30.0
+    """Least time between two checkpoints, which are taken at evaluations."""
+    updates_together: Count = 5
+    """Steps taken before the same number of updates follow in one dispatch."""
+    snapshots: bool = False
+    """Keep the agent as it was at each evaluation, in RUN/snapshots."""
+
+    def check(self) -> None:
+        """Intervals must divide each other."""
+        if (self.evaluate_every or 0) % self.log_every:
+            raise ActionlessError(
+                f"evaluate_every={self.evaluate_every}: choose a multiple of log_every, which is {self.log_every}"
+            )
+        if self.log_every % self.updates_together:
+            raise ActionlessError(
+                f"log_every={self.log_every}: choose a multiple of updates_together, which is {self.updates_together}"
+            )
+
+    def for_run(self, steps: int) -> "OnlineLoopSettings":
+        """With the interval of evaluations filled in."""
+        tenth = max(1, round(min(steps / 10, 10_000) / self.log_every)) * self.log_every
+        return self if self.evaluate_every is not None else dataclasses.replace(self, evaluate_every=tenth)
+
+
+@dataclass(frozen=True)
+class OnlineSettings(Settings):
+    """A run of `train` or `finetune`."""
+
+    environment: Derived[str]
+    agent: Derived[str]
+    scale: Derived[ScaleName]
+    steps: Whole
+    """Steps in the environment."""
+    batch_size: Count
+    """Transitions in each update."""
+    learner: AgentSettings
+    warm_up: Whole = 0
+    """Random steps before the agent acts and learns."""
+    action_bins: Annotated[int, Bounds(low=2)] | None = None
+    """Choices in each dimension of continuous actions, for agents that need choices (decqn)."""
+    loop: OnlineLoopSettings = field(default_factory=OnlineLoopSettings)
+    guide: Derived[str | None] = None
+    """The directory of what was learnt from a log."""
+    guidance: Parts = ()
+    offline_steps: Whole = 0
+    """Updates from a log with actions before the first step in the environment."""
+    reward_scale: Positive = 1.0
+    """Rewards are multiplied by it, in the log and in the environment; what is reported is in the environment's units.
+    If not given, 1, or for iql what sets the log's best and worst episode 1,000 apart."""
+    log_share: Derived[Fraction | None] = None
+    """Share of log rows in each batch once an episode in the environment has ended; the other rows are from whole
+    episodes. None draws evenly from the log and the agent's own transitions."""
+    replay_size: Derived[Count] = 1
+    sinks: Derived[tuple[SinkName, ...]] = ()
+
+    @property
+    def all_steps(self) -> int:
+        """Updates from a log, then steps in the environment."""
+        return self.offline_steps + self.steps
+
+    @property
+    def evaluate_every(self) -> int:
+        """Steps between two evaluations."""
+        assert self.loop.evaluate_every is not None
+        return self.loop.evaluate_every
+
+    def check(self) -> None:
+        """Something must be learnt, and an agent must act after its random steps."""
+        if self.all_steps == 0:
+            raise ActionlessError("steps=0: nothing would be learnt; choose at least 1")
+        if self.steps and self.warm_up >= self.steps:
+            raise ActionlessError(
+                f"steps={self.steps}: the first {self.warm_up} steps are random (warm_up): choose more steps, or a "
+                "smaller warm_up"
+            )
+
+    def completed(self) -> "OnlineSettings":
+        """With what follows from the number of steps."""
+        replay_size = max(1, min(REPLAY_LIMIT, self.steps))
+        return dataclasses.replace(self, replay_size=replay_size, loop=self.loop.for_run(self.all_steps))
+
+
+def online_settings(run: Path, manifest: Manifest) -> OnlineSettings:
+    """The settings that a run's run.json holds."""
+    return from_json(OnlineSettings, upgraded_config(manifest.verb, manifest.config), str(run / "run.json"))
+
+
+def train_settings(
+    environment: str,
+    agent: str,
+    scale: ScaleName,
+    given: Mapping[str, Any],
+    *,
+    guide: str | None = None,
+    guidance: tuple[kinds.Part, ...] = (),
+    sinks: tuple[SinkName, ...] = (),
+) -> OnlineSettings:
+    """The settings of a run of `train`: the agent's at this scale, then those given by name."""
+    entry = table_entry(AGENTS, agent, "agent")
+    check_value("scale", scale, ScaleName)
+    _require_sinks(sinks)
+    size = SCALES[scale]
+    settings = OnlineSettings(
+        environment=environment,
+        agent=agent,
+        scale=scale,
+        steps=size.steps,
+        batch_size=size.batch_size,
+        learner=preset(agent, scale),
+        warm_up=size.warm_up,
+        action_bins=DEFAULT_BINS if entry.bins_actions else None,
+        guide=guide,
+        guidance=guidance,
+        sinks=sinks,
+    )
+    fixed = (*_NOT_OF_TRAIN, *(() if entry.bins_actions else ("action_bins",)))
+    settings = changed(settings, given, agent, fixed=fixed).completed()
+    return dataclasses.replace(settings, guidance=kinds.completed(settings.guidance, guide, settings.steps))
+
+
+def finetune_settings(
+    environment: str,
+    method: str,
+    scale: ScaleName,
+    given: Mapping[str, Any],
+    *,
+    log: Log | None = None,
+    sinks: tuple[SinkName, ...] = (),
+) -> OnlineSettings:
+    """The settings of a run of `finetune`. Without a log nothing follows from it: enough to check what was given."""
+    entry = table_entry(LABELLED, method, "method")
+    check_value("scale", scale, ScaleName)
+    _require_sinks(sinks)
+    size = LABELLED_SCALES[scale]
+    settings = OnlineSettings(
+        environment=environment,
+        agent=method,
+        scale=scale,
+        steps=size.steps,
+        batch_size=size.batch_size,
+        learner=labelled_preset(method, scale),
+        offline_steps=size.offline_steps,
+        log_share=entry.log_share,
+        sinks=sinks,
+    )
+    settings = changed(settings, given, method, fixed=_NOT_OF_FINETUNE)
+    if log is not None and entry.return_spread is not None and "reward_scale" not in given:
+        settings = dataclasses.replace(settings, reward_scale=_reward_scale(log, method, entry.return_spread))
+    return settings.completed()
+
+
+def train_options() -> tuple[DeclaredSetting, ...]:
+    """Every setting that some agent or kind of guidance knows, for the flags of `train` and its signature."""
+    alternatives = {
+        "learner": {name: Alternative([preset(name, scale) for scale in SCALES]) for name in AGENTS},
+        "guidance": {name: Alternative([kind.preset(scale) for scale in SCALES]) for name, kind in kinds.KINDS.items()},
+    }
+    example = train_settings("", DEFAULT_AGENT, DEFAULT_SCALE, {})
+    auto = ("steps", "batch_size", "warm_up", "action_bins", "evaluate_every")
+    declared = declared_settings(example, alternatives, auto=auto)
+    return tuple(each for each in declared if each.name not in _NOT_OF_TRAIN)
+
+
+def finetune_options() -> tuple[DeclaredSetting, ...]:
+    """Every setting that some method of `finetune` knows, for its flags and its signature."""
+    learners = {name: Alternative([labelled_preset(name, scale) for scale in LABELLED_SCALES]) for name in LABELLED}
+    example = finetune_settings("", DEFAULT_METHOD, DEFAULT_SCALE, {})
+    auto = ("steps", "offline_steps", "batch_size", "reward_scale", "evaluate_every")
+    declared = declared_settings(example, {"learner": learners}, auto=auto)
+    return tuple(each for each in declared if each.name not in _NOT_OF_FINETUNE)
+
+
+def _reward_scale(log: Log, method: str, spread: float) -> float:
+    worst, best = float(log.episode_returns.min()), float(log.episode_returns.max())
+    if math.isclose(worst, best):
+        raise ActionlessError(
+            f"{log.source.path}: {method} scales rewards by the spread of the episodes' returns, and all are "
+            f"{best:.6g}: say what to multiply rewards by (--reward-scale, 1 leaves them as they are)"
+        )
+    return spread / (best - worst)
+
+
+def _require_sinks(sinks: tuple[SinkName, ...]) -> None:
+    for sink in sinks:
+        require_extra(sink, sink, f"logging to {sink}")
