@@ -16,6 +16,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -30,19 +31,28 @@ from actionless.networks import Ensemble
 from actionless.offline import oso_decqn
 from actionless.offline.learner import Batch
 from actionless.offline.learner import Spec as LogSpec
-from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.online import td3
 from actionless.online.agent import Spec, Transitions
-from actionless.online.agents import SCALES, preset
+from actionless.online.td3 import Td3, Td3Config
 from actionless.optimise import Adam, polyak
-from actionless.settings import ScaleName
 
 Run = Callable[[], None]
 
-STATE_DIMS: dict[ScaleName, int] = {"cpu": 11, "paper": 17}
-UPDATES: dict[ScaleName, int] = {"cpu": 20, "paper": 4}
-ACTION_DIM, BINS, RATE = 6, 3, 1e-3
+ACTION_DIM, BINS, MEMBERS, BATCH, RATE = 6, 3, 5, 256, 1e-3
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large networks are at a scale."""
+
+    state_dim: int
+    hidden: tuple[int, ...]
+    updates: int
+    """Of one dispatch."""
+
+
+SIZES = {"cpu": Size(11, (256, 256), 20), "paper": Size(17, (512, 512, 512), 4)}
 
 
 class ByHand(eqx.Module):
@@ -82,56 +92,58 @@ def written_by_hand():
         yield
 
 
-def made_up(rows: int, state_dim: int) -> dict[str, jax.Array]:
-    rng = np.random.default_rng(0)
-    return {name: jnp.asarray(rng.normal(size=(rows, state_dim)), jnp.float32) for name in ("states", "next_states")}
+def random_states(rows: int, state_dim: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=(rows, state_dim)), jnp.float32)
 
 
-def oso_decqn_updates(scale: ScaleName) -> Run:
-    config, dim = METHODS["oso-decqn"].config_at(scale), STATE_DIMS[scale]
-    batch_size = METHODS["oso-decqn"].size(scale).batch_size
-    rows = batch_size * UPDATES[scale]
+def oso_decqn_updates(size: Size) -> Run:
+    rows, dim = BATCH * size.updates, size.state_dim
+    states = random_states(rows + 1, dim)
     batches = Batch(
-        **made_up(rows, dim), rewards=jnp.ones(rows), masks=jnp.ones(rows), deltas=jnp.ones((rows, dim), jnp.int8)
+        states=states[:-1],
+        next_states=states[1:],
+        rewards=jnp.ones(rows),
+        masks=jnp.ones(rows),
+        deltas=jnp.ones((rows, dim), jnp.int8),
     )
+    config = OsoDecqnConfig(ensemble=MEMBERS, hidden=size.hidden)
     learner = OsoDecqn.create(LogSpec(dim, BINS), config, jax.random.key(0, impl="rbg"))
-    return in_one_dispatch(learner, batches, UPDATES[scale], batch_size)
+    return in_one_dispatch(learner, batches, size.updates)
 
 
-def td3_updates(scale: ScaleName) -> Run:
-    sizes, dim = SCALES[scale], STATE_DIMS[scale]
-    rows = sizes.batch_size * UPDATES[scale]
+def td3_updates(size: Size) -> Run:
+    rows, dim = BATCH * size.updates, size.state_dim
+    states = random_states(rows + 1, dim)
     batches = Transitions(
-        **made_up(rows, dim),
+        states=states[:-1],
+        next_states=states[1:],
         actions=jnp.zeros((rows, ACTION_DIM)),
         rewards=jnp.ones(rows),
         discounts=jnp.full(rows, 0.99),
     )
-    agent = preset("td3", scale).create(Spec(dim, ACTION_DIM, None), jax.random.key(0, impl="rbg"))
-    return in_one_dispatch(agent, batches, UPDATES[scale], sizes.batch_size)
+    agent = Td3.create(Spec(dim, ACTION_DIM, None), Td3Config(hidden=size.hidden), jax.random.key(0, impl="rbg"))
+    return in_one_dispatch(agent, batches, size.updates)
 
 
-def in_one_dispatch(learner: Any, batches: Any, count: int, rows: int) -> Run:
+def in_one_dispatch(learner: Any, batches: Any, count: int) -> Run:
     """Some updates as training makes them. A program of its own: what is patched is no part of JAX's cache."""
     key = jax.random.key(0, impl="rbg")
-    held = [updates.train_state(learner, jax.tree.map(lambda array: array[:rows], batches), key)]
+    held = [updates.train_state(learner, jax.tree.map(lambda array: array[:BATCH], batches), key)]
     loop: Any = functools.partial(inspect.unwrap(updates.updated))
     dispatch = jax.jit(loop, static_argnums=5, donate_argnums=0)
 
     def run() -> None:
-        held[0] = jax.block_until_ready(dispatch(held[0], batches, 0, count, key, rows))
+        held[0] = jax.block_until_ready(dispatch(held[0], batches, 0, count, key, BATCH))
 
     run()
     return run
 
 
-def steps_alone(scale: ScaleName, adam: Any, average: Any) -> Run:
+def steps_alone(size: Size, adam: Any, average: Any) -> Run:
     """Adam and the Polyak average of OSO-DecQN's networks, along one gradient."""
-    config, dim = METHODS["oso-decqn"].config_at(scale), STATE_DIMS[scale]
-    assert isinstance(config, OsoDecqnConfig)
-    keys = jax.random.split(jax.random.key(0), 3)
+    layers = (size.state_dim, *size.hidden, size.state_dim * BINS)
     network, target, gradient = (
-        Ensemble.create(config.ensemble, (dim, *config.hidden, dim * BINS), key) for key in keys
+        Ensemble.create(MEMBERS, layers, key) for key in jax.random.split(jax.random.key(0), 3)
     )
 
     def step(_: Any, state: Any) -> Any:
@@ -139,7 +151,7 @@ def steps_alone(scale: ScaleName, adam: Any, average: Any) -> Run:
         network, optimiser = optimiser.step(network, gradient)
         return network, average(target, network, RATE), optimiser
 
-    dispatch = jax.jit(lambda state: jax.lax.fori_loop(0, UPDATES[scale], step, state), donate_argnums=0)
+    dispatch = jax.jit(lambda state: jax.lax.fori_loop(0, size.updates, step, state), donate_argnums=0)
     held = [(network, target, adam.create(network, RATE))]
 
     def run() -> None:
@@ -149,14 +161,14 @@ def steps_alone(scale: ScaleName, adam: Any, average: Any) -> Run:
     return run
 
 
-def contestants(name: str, scale: ScaleName) -> dict[str, Run]:
+def contestants(name: str, size: Size) -> dict[str, Run]:
     if name == "steps alone":
-        make = functools.partial(steps_alone, scale)
+        make = functools.partial(steps_alone, size)
         return {"by hand": make(ByHand, polyak_by_hand), "optax": make(Adam, polyak), "optax again": make(Adam, polyak)}
     learner = {"oso-decqn": oso_decqn_updates, "td3": td3_updates}[name]
     with written_by_hand():
-        by_hand = learner(scale)
-    return {"by hand": by_hand, "optax": learner(scale), "optax again": learner(scale)}
+        by_hand = learner(size)
+    return {"by hand": by_hand, "optax": learner(size), "optax again": learner(size)}
 
 
 def in_turns(runs: dict[str, Run], repeats: int) -> dict[str, list[float]]:
@@ -172,12 +184,12 @@ def in_turns(runs: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     return seconds
 
 
-def compared(name: str, scale: ScaleName, repeats: int) -> dict[str, Any]:
-    seconds = in_turns(contestants(name, scale), repeats)
+def compared(name: str, size: Size, repeats: int) -> dict[str, Any]:
+    seconds = in_turns(contestants(name, size), repeats)
     by_hand = seconds["by hand"]
     return {
         contestant: {
-            "ms_per_update": round(1e3 * statistics.median(own) / UPDATES[scale], 3),
+            "ms_per_update": round(1e3 * statistics.median(own) / size.updates, 3),
             "ratio_of_medians": round(statistics.median(own) / statistics.median(by_hand), 3),
             # Less disturbed than the median, and unlike the minimum not the luck of one call.
             "ratio_of_first_deciles": round(float(np.quantile(own, 0.1) / np.quantile(by_hand, 0.1)), 3),
@@ -189,8 +201,8 @@ def compared(name: str, scale: ScaleName, repeats: int) -> dict[str, Any]:
 def main(repeats: int) -> None:
     os.environ["NPROC"] = "1"  # what XLA asks for the size of its thread pool, at its first computation
     result = {
-        f"{name}, {scale}": compared(name, scale, repeats)
-        for scale in STATE_DIMS
+        f"{name}, {scale}": compared(name, size, repeats)
+        for scale, size in SIZES.items()
         for name in ("steps alone", "oso-decqn", "td3")
     }
     print(json.dumps(result, indent=2))
