@@ -1,7 +1,7 @@
 """Whether two checkouts learn the same bits: every method and agent at `smoke` scale, same seed, same machine.
 
     python tests/compare_checkouts.py hashes CHECKOUT FILE.json     # run everything with a checkout's sources
-    python tests/compare_checkouts.py compare FILE.json FILE.json   # name what differs
+    python tests/compare_checkouts.py compare FILE.json FILE.json   # name the runs that differ
 
 A hash covers the weights (their names, types and bytes) and the rows of metrics.jsonl of a finished run. Everything
 goes through the command line, so that checkouts with different Python interfaces can be compared. Not a test of the
@@ -35,8 +35,8 @@ def runs(folder: Path, log: Path, labelled: Path) -> dict[str, list[str]]:
     short = [ENVIRONMENT, *SMOKE, "--steps", "600", "--evaluate-every", "250", "--episodes", "1"]
     guide = str(folder / "oso-decqn")
     for agent in ("td3", "sac", "decqn"):
-        commands[agent] = ["train", *short, "--agent", agent]
-        commands[f"{agent}-guided"] = [*commands[agent], "--guide", guide]
+        alone = ["train", *short, "--agent", agent]
+        commands |= {f"{agent}-alone": alone, f"{agent}-guided": [*alone, "--guide", guide]}
     commands["td3-options"] = [
         *("train", *short, "--n-step", "3", "--guide", guide, "--beta", "0.3", "--no-bootstrap", "--idm-every", "2"),
     ]
