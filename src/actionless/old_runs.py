@@ -54,8 +54,11 @@ def _of_online(config: dict[str, Any]) -> dict[str, Any]:
     old = config.get("guidance")
     if isinstance(old, list):
         return config
-    config = {**config, "learner": {"kind": config["agent"], **config["learner"]}}
-    config["loop"] = {**config["loop"], "evaluate_every": config.pop("evaluate_every")}
+    config = dict(config)
+    if "agent" in config and "learner" in config:
+        config["learner"] = {"kind": config["agent"], **config["learner"]}
+    if "evaluate_every" in config:
+        config["loop"] = {**config["loop"], "evaluate_every": config.pop("evaluate_every")}
     if old is None:
         return {**config, "guide": None, "guidance": []}
     if "target_return" in old:

@@ -1,6 +1,7 @@
 """How kinds of guidance are chosen, configured, stored and restored: no run is needed for that."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from actionless.guidance.interface import Guidance, GuidanceSettings
 from actionless.guidance.plans import PlansSettings
 from actionless.guidance.schedule import Fixed, PaperSchedule
 from actionless.guidance.switch import SwitchSettings
-from actionless.offline.planner import KIND as PLAN
-from actionless.offline.state_policy import KIND as STATE
+from actionless.offline.planner import Planner
+from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
-from actionless.settings import FromPython, Settings, from_json, to_json
+from actionless.settings import FromPython, from_json, to_json
+
+PLAN, STATE = Planner.kind, StatePolicy.kind
 
 
 class Mine(Guidance):
@@ -25,12 +28,14 @@ def steady(step):
 
 
 def configured(parts, scale="smoke", steps=200, **given):
-    return kinds.configured(parts, given, scale=scale, guide="runs/a", steps=steps)
+    presets = kinds.presets(parts, scale)
+    kinds.require_known(list(given), presets)
+    return kinds.completed(kinds.with_settings(presets, given), "runs/a", steps)
 
 
 def stored(parts):
     """Written to JSON, and read again."""
-    return from_json(tuple[Settings, ...], to_json(parts), "run.json")
+    return from_json(tuple[Any, ...], to_json(parts), "run.json")
 
 
 class TestChoice:

@@ -103,12 +103,12 @@ def test_it_resumes_bit_for_bit_and_says_how(tmp_path):
 
 def test_beside_a_kind_of_the_package(tmp_path, policy):  # noqa: F811
     """Homing comes first at every third step; the switch observes all steps and takes what is left."""
-    options = {"guide": policy, "guidance": [Homing(), "switch"], "beta": 1.0}
-    run(tmp_path / "undisturbed", **options)
+    options = {"guide": policy, "beta": 1.0}
+    run(tmp_path / "undisturbed", guidance=[Homing(), "switch"], **options)
     last = list(read_rows(tmp_path / "undisturbed" / "metrics.jsonl"))[-1]
     assert last["guided_share"] == pytest.approx(27 / 40)  # of the last 40 steps, 13 are Homing's
     assert {"idm/loss", "homing/seen"} <= last.keys()
-    stop_at(68, tmp_path / "stopped", **options)
+    stop_at(68, tmp_path / "stopped", guidance=[Homing(), "switch"], **options)
     actionless.resume(tmp_path / "stopped", guidance=[Homing()])
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 

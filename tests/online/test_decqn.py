@@ -39,7 +39,7 @@ def episode(last_is_terminal):
             np.array([float(t)]), np.array([0, 1]), 10.0 * t, np.array([t + 1.0]), ends and last_is_terminal, ends
         )
     replay.add(np.array([100.0]), np.array([0, 0]), 1000.0, np.array([101.0]), False, False)
-    return replay.sample(np.arange(4), 3, 0.5)
+    return jax.tree.map(jnp.asarray, replay.sample(np.arange(4), 3, 0.5))
 
 
 def test_n_step_targets_of_an_episode_that_ends_with_the_task():

@@ -241,7 +241,7 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
     ("log", "options", "message"),
     [
         (labelled(), {"offline_steps": -1}, "offline_steps=-1: choose at least 0"),
-        (labelled(), {"offline_steps": 0, "steps": 0}, "nothing is to be learnt; choose at least 1 of either"),
+        (labelled(), {"offline_steps": 0, "steps": 0}, "steps=0: nothing would be learnt; choose at least 1"),
         (labelled(), {"expectile": 1.0}, "expectile=1.0: choose a number above 0 and below 1"),
         (labelled(), {"most_weight": 0.0}, "most_weight=0.0: choose a finite number above 0"),
         (labelled(), {"most_weight": np.inf}, "most_weight=inf: choose a finite number"),

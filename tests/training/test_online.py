@@ -402,17 +402,18 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seed": -1}, "seed=-1: choose between 0 and"),
-        ({"warm_up": None, "steps": 200}, r"steps=200: the scale 'smoke' begins with 200 random steps \(warm_up\)"),
-        ({"warm_up": 120}, "warm_up=120: choose at least 0 and fewer than the 120 steps"),
-        ({"action_bins": 1}, "action_bins=1: choose at least 2"),
+        ({"seed": -1}, "seed=-1: choose a whole number between 0 and"),
+        ({"warm_up": None, "steps": 200}, r"steps=200: the first 200 steps are random \(warm_up\): choose more steps"),
+        ({"warm_up": 120}, r"steps=120: the first 120 steps are random \(warm_up\): choose more steps"),
+        ({"agent": "decqn", "action_bins": 1}, "action_bins=1: choose at least 2"),
+        ({"action_bins": 5}, "action_bins: not an option of td3, which knows"),
         ({"beta": 0.2}, "beta: guidance options require --guide"),
         (
             {"log_every": 40, "evaluate_every": 50},
             "evaluate_every=50: choose a multiple of log_ev",
         ),
         ({"log_every": 41}, "log_every=41: choose a multiple of updates_together, which is 5"),
-        ({"steps": 0}, "steps=0: choose at least 1"),
+        ({"steps": 0}, "steps=0: nothing would be learnt; choose at least 1"),
     ],
 )
 def test_mistakes(tmp_path, options, message):

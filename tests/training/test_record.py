@@ -231,7 +231,7 @@ def test_choices_of_a_task_are_one_number_each(tmp_path):
     [
         ({"level": "good"}, "level='good': choose 'random', 'medium', 'expert', 'replay'"),
         ({"steps": 0}, "steps=0: choose at least 1"),
-        ({"seed": -1}, "seed=-1: choose between"),
+        ({"seed": -1}, "seed=-1: choose a whole number between"),
         ({"out": "file.npz"}, r"file\.npz: a recording is an HDF5 file: name it FILE\.hdf5"),
         ({"out": "none/file.hdf5"}, "the folder .*none does not exist; create it first"),
     ],

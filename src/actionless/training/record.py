@@ -28,7 +28,7 @@ from actionless.runs.directory import Run, read_manifest, read_result
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
-from actionless.settings import Count, ScaleName, check_value
+from actionless.settings import Count, ScaleName, Seed, check_value
 from actionless.training import evaluation
 from actionless.training.online import explore, random_action
 from actionless.training.online_settings import OnlineSettings, online_settings, train_settings
@@ -76,6 +76,7 @@ def record(
     if level not in get_args(Level):
         raise ActionlessError(f"level={level!r}: choose {', '.join(map(repr, get_args(Level)))}")
     check_value("steps", steps, Count)
+    check_value("seed", seed, Seed)
     check_recording_target(out, overwrite=overwrite)
     asked = {"steps": train_steps, "action_bins": action_bins}
     given = {"snapshots": True} | {name: value for name, value in asked.items() if value is not None}
