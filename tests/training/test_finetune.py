@@ -258,8 +258,7 @@ def test_a_log_that_changed_is_noticed(tmp_path, monkeypatch):
         (
             labelled(),
             {"method": "awac", "expectile": 0.6},
-            "expectile: not an option of awac, which knows discount, hidden, inverse_temperature, learning_rate, "
-            "most_weight, target_rate$",
+            "expectile: not an option of awac, which knows batch_size, checkpoint_seconds, discount, ",
         ),
         (labelled(), {"reward_scale": 0.0}, "reward_scale=0.0: choose a finite number above 0"),
         (labelled(), {"reward_scale": -1.0}, "reward_scale=-1.0: choose a finite number above 0"),

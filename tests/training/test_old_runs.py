@@ -90,8 +90,8 @@ def test_the_weight_of_plans_stood_with_the_agent():
         "guide": "/p",
         "guidance": [{"kind": "plans", "target_return": 5.0, "guide_weight": 2.0}],
     }
-    policy = {"kind": "agent", "config": {"hidden": [8], "guide_weight": 2.0}}
-    assert upgraded_policy(policy) == {"kind": "agent", "config": {"hidden": [8]}}
+    policy = {"kind": "agent", "method": "sac", "config": {"hidden": [8], "guide_weight": 2.0}}
+    assert upgraded_policy(policy) == {**policy, "config": {"kind": "sac", "hidden": [8]}}
 
 
 def test_another_verb_is_left_as_it_is():

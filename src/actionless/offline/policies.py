@@ -16,6 +16,7 @@ def load_policy(directory: str | Path) -> Policy:
     description, _ = policy_files.read(Path(directory))
     if description["kind"] not in POLICY_KINDS:
         raise ActionlessError(
-            f"{directory}: holds a policy of {description['method']}, which is no state policy: give a run of `pretrain`"
+            f"{directory}: holds a policy of {description['method']}, which is no state policy: "
+            "give a run of `pretrain`"
         )
     return POLICY_KINDS[description["kind"]].load(directory)
