@@ -52,7 +52,7 @@ class TestWholeWay:
 
     def test_is_not_overwritten_by_accident(self, shown):
         out, _, _ = shown
-        with pytest.raises(ActionlessError, match="out exists: --overwrite runs the demo in it anew"):
+        with pytest.raises(ActionlessError, match="out already exists: choose another --out"):
             demo(out, TINY)
 
 
@@ -63,7 +63,7 @@ def test_random_steps_leave_the_guide_most_of_its_half(size):
 
 def test_a_folder_that_exists_is_exit_2(tmp_path, capsys):
     assert run(["demo", "--quick", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"actionless: {tmp_path} exists")
+    assert capsys.readouterr().err.startswith(f"actionless: {tmp_path} already exists")
 
 
 class TestOutcome:

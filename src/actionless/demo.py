@@ -1,4 +1,4 @@
-"""The whole way on a small bundled log: pre-train, train agents alone and guided, report."""
+"""The demo: pre-train on a small bundled log, train agents alone and guided, write a report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,30 +20,30 @@ from actionless.reporting.report import report
 from actionless.runs.directory import remove_run
 from actionless.runs.sinks import read_rows
 
-TASK = "HalfCheetah-v5"
+ENVIRONMENT = "HalfCheetah-v5"
 LOG = Path(__file__).with_name("demo_log.parquet")
 
 Say = Callable[[str], None]
 SAY = partial(print, flush=True)
-"""At once: the runs' progress goes to another stream, which would overtake it in a pipe."""
+"""Flushed at once, to keep the order with the runs' progress, which goes to another stream."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything; experiments/demo/README.md says how it was picked."""
+    """Sizes of the demo; experiments/demo/README.md says how they were chosen."""
 
     updates: int
-    """Of the state policy."""
+    """Updates of the state policy."""
     steps: int
-    """Of each agent."""
+    """Steps of each agent."""
     random_steps: int
-    """Of these, the first: at random, and without the guide, whose half of the run they must leave room in."""
+    """Random steps at the start, without the guide; fewer than the half of the run that is guided."""
     seeds: int
-    """Agents of each kind."""
+    """Number of agents of each kind."""
     evaluations: int
-    """Of each agent, evenly spaced."""
+    """Evaluations of each agent, evenly spaced."""
     episodes: int
-    """Of each evaluation."""
+    """Episodes of each evaluation."""
 
 
 FULL = Size(updates=5_000, steps=25_000, random_steps=1_000, seeds=4, evaluations=10, episodes=3)
@@ -51,24 +51,24 @@ QUICK = Size(updates=300, steps=1_000, random_steps=100, seeds=2, evaluations=4,
 
 
 def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SAY) -> Path:
-    """Go the whole way in `out`; the report's path is returned."""
+    """Run the demo in `out` and return the path of the report."""
     if out.exists() and not overwrite:
-        raise ActionlessError(f"{out} exists: --overwrite runs the demo in it anew, another --out leaves it alone")
+        raise ActionlessError(f"{out} already exists: choose another --out, or replace it with --overwrite")
     policy, alone, guided, page = out / "state-policy", out / "alone", out / "guided", out / "report.html"
     for run in (policy, alone, guided):
         remove_run(run)
     log = read(LOG)
-    say(f"1/4 A log of {TASK}: {len(log):,} steps of {log.state_dim} variables and a reward. No actions are in it.\n")
-    # One after the other: where one fails, there is no point in those that follow.
+    say(f"1/4 A log of {ENVIRONMENT}: {len(log):,} steps of {log.state_dim} variables and a reward, no actions.\n")
+    # One after the other: if one fails, the others make no sense.
     jobs = [
         Job(policy, ("pretrain", str(LOG), "--out", str(policy), "--steps", str(size.updates), "--hidden", "128,128")),
         Job(alone, _training(alone, size), after=(policy,)),
         Job(guided, (*_training(guided, size), "--guide", str(policy)), after=(policy, alone)),
     ]
     headings = {
-        policy: "2/4 Pre-training a state policy: which way should each variable move from here?",
-        alone: f"3/4 Training {size.seeds} agents (SAC) that know nothing of the log, {size.steps:,} steps each",
-        guided: f"\n4/4 Training {size.seeds} agents that the state policy guides in the first half of their steps",
+        policy: "2/4 Pre-training a state policy: in which direction should each variable move?",
+        alone: f"3/4 Training {size.seeds} agents (SAC) without the log, {size.steps:,} steps each",
+        guided: f"\n4/4 Training {size.seeds} agents, guided by the state policy in the first half of their steps",
     }
     error = worst_error(Inline().run(jobs, _Story(headings, policy, np.asarray(log.states[:1]), say)))
     if error is not None:
@@ -93,12 +93,12 @@ def _training(out: Path, size: Size) -> tuple[str, ...]:
         "evaluate-every": evaluate_every,
         "episodes": size.episodes,
     }
-    return ("train", TASK, *(f"--{name}={value}" for name, value in options.items()))
+    return ("train", ENVIRONMENT, *(f"--{name}={value}" for name, value in options.items()))
 
 
 @dataclass(frozen=True)
 class _Story(Watch):
-    """What is said as the jobs start, and what the state policy proposes once it is there."""
+    """Prints a heading when a job starts, and an example when the state policy is trained."""
 
     headings: dict[Path, str]
     policy: Path
@@ -106,11 +106,11 @@ class _Story(Watch):
     say: Say
 
     def started(self, job: Job) -> None:
-        """The heading of this part."""
+        """Print the heading of this part."""
         self.say(self.headings[job.out])
 
     def ended(self, outcome: Outcome) -> None:
-        """An example of what was learnt."""
+        """Print an example of a proposal."""
         if outcome.job.out == self.policy and outcome.is_done:
             self.say(_example(StatePolicy.load(self.policy), self.state))
 
@@ -119,7 +119,7 @@ class _Story(Watch):
 
 
 def returns(run: Path) -> Float[np.ndarray, "seeds evaluations"]:
-    """What the agents of a run returned at each of their evaluations."""
+    """Return of each seed of a run at each evaluation."""
     return np.array(
         [
             [row["eval/return"] for row in read_rows(seed / "metrics.jsonl") if "eval/return" in row]
@@ -137,7 +137,7 @@ def _example(policy: StatePolicy, state: Float[np.ndarray, "1 dim"]) -> str:
 def _outcome(
     alone: Float[np.ndarray, "seeds evaluations"], guided: Float[np.ndarray, "seeds evaluations"], size: Size
 ) -> str:
-    """What came out, whatever it is."""
+    """The table of results, with one sentence that compares the two groups."""
     lines = [f"{f'return in evaluation, mean ± s.e. of {size.seeds}':<40}{'alone':>14}{'guided':>14}"]
     for title, part in (("all evaluations", slice(None)), ("last three evaluations", slice(-3, None))):
         shown = [mean_and_error(runs[:, part].mean(axis=1)) for runs in (alone, guided)]

@@ -10,7 +10,7 @@ _EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 @contextlib.contextmanager
 def table_of(name, monkeypatch):
-    """An experiment's table.py, beside which it finds run.py; other experiments have a run.py as well."""
+    """Import an experiment's table.py with the run.py of its own folder; other experiments have a run.py too."""
     folder = _EXPERIMENTS / name
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "run", raising=False)

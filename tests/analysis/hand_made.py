@@ -12,7 +12,7 @@ BINS = Discretiser(Normaliser(np.zeros(2), np.ones(2)), np.tile([-0.1, 0.1], (2,
 
 
 def tiny_log():
-    """The variable x goes up three times and ends in a terminal; then it goes down, up, and is cut. y never moves."""
+    """x goes up three times and ends in a terminal; then it goes down, up, and is truncated. y never moves."""
     x, next_x = np.array([0.0, 1.0, 2.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     return Log(
         states=np.stack([x, np.zeros(5)], axis=1),

@@ -80,7 +80,7 @@ def discretiser(edge=0.1):
 
 
 def state_policy(head, wanted=(1, -1)):
-    """Wants the same change in every state: by default the first variable up by 1, the second down by 1."""
+    """Proposes the same change in every state: by default the first variable up by 1, the second down by 1."""
     bins = discretiser()
     weights, change = np.zeros((2, 2)), np.array(wanted) / bins.normaliser.scale
     if head in ("utilities", "logits"):
@@ -96,13 +96,13 @@ def state_policy(head, wanted=(1, -1)):
 
 
 def action_policy(action):
-    """BC a that says the same in every state, in the environment's own units."""
+    """BC a that gives the same action in every state, in the environment's own units."""
     network = Ensemble(weights=(jnp.zeros((1, 2, 2)),), biases=(jnp.asarray(action, jnp.float32)[None, None],))
     return ActionPolicy(network, discretiser().normaliser, "bc-action", default_state_names(2))
 
 
 def planner():
-    """AFDT that has learnt nothing."""
+    """AFDT without training."""
     network = PlanNetwork.create(2, longest=3, width=4, blocks=1, key=jax.random.key(0))
     config = PlanConfig(context=2, width=4, blocks=1)
     return Planner(network, config, discretiser().normaliser, "afdt", default_state_names(2))

@@ -1,4 +1,4 @@
-"""The expert must recover the actions of a linear system, whichever way it is asked."""
+"""The expert must recover the actions of a linear system, for every kind of target."""
 
 import dataclasses
 import os
@@ -36,7 +36,7 @@ def no_training(*_):
 def test_recovers_the_actions_of_a_known_system(target, tmp_path):
     expert = expert_idm(labelled_log(), make(LINEAR), discretiser(), target, CONFIG, cache=tmp_path)
     assert expert.held_out_error < 0.15
-    # Rows it has never seen, asked by hand: normalised state, and what is wanted of it.
+    # Rows it has never seen: normalised state and target.
     states, push = np.random.default_rng(5).uniform(-6, 6, (200, 2)), pushes(200, seed=5)
     bins = discretiser()
     z, z_next = (jnp.asarray(bins.normaliser.normalise(s), jnp.float32) for s in (states, states + push))

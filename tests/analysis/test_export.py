@@ -25,7 +25,7 @@ NORMALISER = Normaliser(np.array([1e6, 0.0, -3.0, 40.0]), np.array([0.5, 1e-3, 2
 
 
 def random_network(members, sizes):
-    """Drawn by NumPy, which has nothing to compile."""
+    """Random numbers from NumPy, which needs no compilation."""
     rng = np.random.default_rng(0)
     weights = [rng.uniform(-1, 1, (members, *pair)) * pair[0] ** -0.5 for pair in pairwise(sizes)]
     biases = [rng.uniform(-0.25, 0.25, (members, 1, size)) for size in sizes[1:]]
@@ -33,7 +33,7 @@ def random_network(members, sizes):
 
 
 def policy(head, *, bins=3, members=3, **options):
-    """Of random weights; a regressed change is of the size of the bins, so that every bin is met."""
+    """A policy with random weights; regressed changes have the size of the bins, so that every bin occurs."""
     edges = np.linspace(-0.2, 0.2, bins - 1) if bins > 2 else np.zeros(1)
     discretiser = Discretiser(NORMALISER, np.tile(edges, (DIM, 1)), np.zeros((DIM, bins)))
     outputs = DIM * bins if head in ("utilities", "logits") else DIM
@@ -48,7 +48,7 @@ def random_states(rows, seed=0):
 
 
 def session(model):
-    """One thread: the tests run side by side."""
+    """One thread, because the tests run in parallel."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -69,7 +69,7 @@ class TestEqualToThePolicy:
         states = random_states(3 * MOST_ROWS)
         theirs = run(onnx_model(ours), states)
         delta = ours.propose(states)
-        # Products are summed in another order: nearer to a draw or an edge than this, either may win.
+        # Products are summed in another order: within this margin of a tie or an edge, either may win.
         assert ((theirs["delta"] == delta) | (margin(ours, states) < 1e-5)).all()
         assert (theirs["delta"] == delta).mean() > 0.9999
         assert theirs["delta"].dtype == np.int8
@@ -105,7 +105,7 @@ class TestEqualToThePolicy:
 
 
 def margin(ours, states, *, of_members=False):
-    """How far the choice of each variable is from another one: the ensemble's, or its closest member's."""
+    """Margin of each variable's choice over the second best: the ensemble's, or its closest member's."""
     z = ours.model.discretiser.normaliser.normalise(states).astype(np.float32)
     outputs = z
     for weight, bias in zip(ours.model.network.weights, ours.model.network.biases, strict=True):
@@ -143,7 +143,7 @@ class TestByHand:
         assert run(onnx_model(ours), states)["delta"].tolist() == ours.propose(states).tolist()
 
     def test_the_next_state_is_compared_with_the_state(self):
-        # Twice the state is reached: it moves by itself.
+        # The next state is twice the state.
         outputs = run(onnx_model(self.by_hand([-0.5, 0.5], 2.0, "next_state")), np.array([[-1.0], [0.25], [1.0]]))
         assert outputs["delta"][:, 0].tolist() == [-1, 0, 1]
 
@@ -208,7 +208,7 @@ class TestVerb:
         return tmp_path
 
     def refusal(self, capsys, *arguments):
-        """The one line on which a command line is refused."""
+        """The one-line error of a refused command line."""
         assert cli.run(["export", *arguments]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""

@@ -1,4 +1,4 @@
-"""Inspection: figures worked by hand, and each warning."""
+"""Inspection: figures computed by hand, and each warning."""
 
 import json
 

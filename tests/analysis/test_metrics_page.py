@@ -44,19 +44,19 @@ def keys_of_rows(path):
 
 
 def of_updates(create, spec, config, batch):
-    """What an update measures, without making one."""
+    """The metrics of an update, without making one."""
     return set(jax.eval_shape(lambda batch: create(spec, config, KEY).update(batch, KEY)[1], batch))
 
 
 def a_planners_guide():
-    """A planner's guide that has seen something."""
+    """A planner's guide that has observed steps."""
     guide = PlanGuide.create(planner(), 1.0)
     guide.reward(np.zeros(2), 0.0, np.ones(2), first=True)
     return guide
 
 
 def nested(figures, lead=""):
-    """The keys of an object in the words of the page: a.b for objects, a[].b for lists of them."""
+    """The keys of an object as the page writes them: a.b for objects, a[].b for lists of them."""
     for key, value in figures.items():
         name = f"{lead}{'NAME' if key in VARIABLES else key}"
         if isinstance(value, dict):

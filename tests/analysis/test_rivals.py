@@ -1,4 +1,4 @@
-"""The script that compares the rivals, on runs made up here: those it is for take hours."""
+"""The script that compares the methods, on small made-up runs: the real ones take hours."""
 
 import csv
 import json

@@ -43,7 +43,7 @@ def evaluated(policy, cache, environment=LINEAR, log=None, **options):
 
 
 class Ends(Linear):
-    """Ends after so many steps."""
+    """Ends after a given number of steps."""
 
     def __init__(self, length):
         self.left = length
@@ -60,7 +60,7 @@ def first_place(seed, number):
 
 @pytest.mark.parametrize("head", ["utilities", "logits", "next_state", "difference"])
 def test_what_is_possible_is_realised_without_error(head, cache):
-    """The first variable up, the second down: with the right actions every Δs comes true."""
+    """The first variable up, the second down: with the right actions every proposed Δs happens."""
     figures = evaluated(state_policy(head), cache, episodes=4)
     assert figures.to_dict()["rollout_delta_error"] == 0
     assert figures.to_dict()["rollout_delta_errors"] == {"s0": 0, "s1": 0}
@@ -93,7 +93,7 @@ def test_choices_are_realised_exactly(environment, log, cache):
 
 def test_side_by_side_is_one_by_one(cache):
     together = evaluated(state_policy("difference", (1, 0)), cache, episodes=5, seed=3).rollouts
-    assert len(set(together.lengths.tolist())) > 1  # some drop out before others
+    assert len(set(together.lengths.tolist())) > 1  # some episodes end before others
     policy, environment = state_policy("difference", (1, 0)), make(LINEAR)
     expert = module.expert_idm(labelled_log(), environment, policy.model.discretiser, "difference", CONFIG, cache=cache)
     decide = module._through_expert(policy, expert)

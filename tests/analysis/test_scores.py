@@ -44,7 +44,7 @@ def test_an_environment_without_references_has_no_score(environment):
 
 
 def recorded(path, **metadata):
-    """A log that says of itself how it was made."""
+    """A log with metadata about how it was made."""
     flags = np.array([False])
     states, actions = np.zeros((1, 2)), np.zeros((1, 2))
     recording = Recording(states, actions, np.zeros(1), states, flags, ~flags, None)

@@ -1,4 +1,4 @@
-"""The script of the paper's tables, on figures made up here: the runs it is for take hours."""
+"""The script of the paper's tables, on made-up figures: the real runs take hours."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ def script(monkeypatch):
 
 
 def figures(score, grade="imitates", error=1.0, skill=0.5):
-    """What `evaluate --json` says, as far as the tables look at it."""
+    """The output of `evaluate --json`, as far as the tables use it."""
     return {
         "return": 30 * score,
         "score": score,
@@ -32,7 +32,7 @@ def play(script, runs, found):
 
 
 def test_everything(script, tmp_path, capsys):
-    """The score of the i-th policy is i, and so is all that is said of it."""
+    """The score of the i-th policy is i, and so are all its other figures."""
     grades = ("no better than the majority", "imitates", "improves")
     wanted = list(script.pieces())
     found = {}

@@ -1,4 +1,4 @@
-"""The theorem's experiment: its closed form is what value iteration finds, and its trend that of the bound."""
+"""The theorem's experiment: value iteration gives the closed form, and the trend is that of the bound."""
 
 import importlib.util
 import itertools

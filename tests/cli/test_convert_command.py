@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def refusal(capsys, *arguments: str) -> str:
-    """The one line on which a command line is refused."""
+    """The one-line error of a refused command line."""
     assert cli.run(["convert", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

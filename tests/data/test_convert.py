@@ -34,7 +34,7 @@ def make_log(
     names=("x", "v"),
     actions=False,
 ):
-    """Episodes of random states of the given lengths; `terminal` says which of them the task itself ended."""
+    """Episodes of random states of the given lengths; `terminal` says which of them end in a terminal state."""
     rng = np.random.default_rng(sum(lengths))
     episodes = [rng.normal(size=(length + 1, len(names))).astype(state_dtype) for length in lengths]
     ends = np.concatenate([np.arange(length) == length - 1 for length in lengths])

@@ -1,4 +1,4 @@
-"""D4RL HDF5 in all its layouts, and npz: exact small files, and what is said of bad ones."""
+"""D4RL HDF5 in all its layouts, and npz: exact small files, and error messages for bad ones."""
 
 import random
 import zipfile

@@ -46,7 +46,7 @@ def episode(observations, terminated=False, truncated=False, **changes):
 
 def write(episodes, storage="hdf5", observation_space=BOX, action_space=BOX, name="test/walk-v0"):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Minari asks for an author and the like
+        warnings.simplefilter("ignore")  # Minari warns about missing metadata such as the author
         return minari.create_dataset_from_buffers(
             name,
             episodes,
@@ -235,7 +235,7 @@ def test_the_cache_tells_data_sets_apart_and_notices_a_change(root, monkeypatch)
     logs = [actionless.read(f"minari:test/{name}-v0", memory_limit_gb=0.0) for name in ("zero", "one")]
     assert [log.states[0, 0] for log in logs] == [0, 1]
     with monkeypatch.context() as patch:
-        patch.setattr("actionless.data.minari.read_minari", None)  # the second time the cache answers
+        patch.setattr("actionless.data.minari.read_minari", None)  # the second read uses the cache
         assert actionless.read("minari:test/one-v0", memory_limit_gb=0.0).states[0, 0] == 1
     minari.load_dataset("test/one-v0").update_dataset_from_buffer([episode(rows + 2)])
     assert actionless.read("minari:test/one-v0", memory_limit_gb=0.0).states[:, 0].tolist() == [1, 1, 2, 2]

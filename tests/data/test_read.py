@@ -1,4 +1,4 @@
-"""The reader is chosen by what a file is."""
+"""The reader is chosen by the content of a file."""
 
 import subprocess
 import sys

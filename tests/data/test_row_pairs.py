@@ -1,4 +1,4 @@
-"""Rows to transitions: hand-worked, and the promise that no transition crosses a border."""
+"""Rows to transitions: computed by hand, and no transition crosses from one episode to another."""
 
 import numpy as np
 from hypothesis import given

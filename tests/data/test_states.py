@@ -22,7 +22,7 @@ def piped(monkeypatch):
 
 
 class TestTables:
-    """Columns are found by name, whatever their order and whatever else there is."""
+    """Columns are found by name, in any order, among any other columns."""
 
     def test_csv(self, tmp_path):
         TABLE.write_csv(tmp_path / "now.csv")

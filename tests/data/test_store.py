@@ -1,4 +1,4 @@
-"""Memory or cache: the limit decides, nothing half-written stays, and trouble with the disk is said."""
+"""Memory or cache: the limit decides, no partial files stay, and disk problems are reported."""
 
 import resource
 import shutil

@@ -1,4 +1,4 @@
-"""Tables: which rows make which transitions, worked by hand and on random episodes."""
+"""Tables: which rows form which transitions, computed by hand and on random episodes."""
 
 import datetime as dt
 import itertools
@@ -74,7 +74,7 @@ def test_rows_of_several_episodes_interleaved(tmp_path, kind):
     assert log.ends.tolist() == [True, False, True]
 
 
-def test_an_episode_goes_on_in_the_next_file(tmp_path):
+def test_an_episode_continues_in_the_next_file(tmp_path):
     whole = pl.DataFrame(TWO_EPISODES)
     first = write(tmp_path / "1.parquet", whole[[0, 3, 1]])
     second = write(tmp_path / "2.parquet", whole[[4, 2]])
@@ -86,7 +86,7 @@ def test_an_episode_goes_on_in_the_next_file(tmp_path):
     assert log.warnings == ()
 
 
-def test_an_episode_that_goes_on_in_the_next_file_without_a_time(tmp_path):
+def test_an_episode_that_continues_in_the_next_file_without_a_time(tmp_path):
     whole = pl.DataFrame(TWO_EPISODES)
     options = BASIC | {"episode_column": "e"}
     first, second = write(tmp_path / "1.parquet", whole[:3]), write(tmp_path / "2.parquet", whole[3:])
@@ -158,7 +158,7 @@ def test_rewards_of_the_step_that_arrives(tmp_path):
     ("flags", "expected"),
     [
         ([False, False, True, False, False], [False, True, False]),  # with the state reached
-        ([False, True, False, False, False], [False, True, False]),  # with the step that leads there
+        ([False, True, False, False, False], [False, True, False]),  # in the row of the step that leads there
         ([False, False, False, True, True], [False, False, True]),
         ([0, 0, 1, 0, None], [False, True, False]),
         ([0.0, 0.0, None, 0.0, 1.0], [False, False, True]),
@@ -518,7 +518,7 @@ FLOATS = st.floats(-1e9, 1e9, width=32)
 
 @st.composite
 def episodes(draw) -> list[dict[str, list]]:
-    """Random episodes of two rows or more: states, a reward per step, and whether the task ended."""
+    """Random episodes of two rows or more: states, a reward per step, and whether the last state is terminal."""
     made = []
     for _ in range(draw(st.integers(1, 5))):
         rows = draw(st.integers(2, 8))

@@ -1,4 +1,4 @@
-"""Bad tables: each has its own line, which names the file, the place and the way out."""
+"""Bad tables: each gives one line that names the file, the location and what to do."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class TestColumns:
         (tmp_path / "log.toml").write_text('state_columns = [" x", "y"]\nreward_column = "r"\n')
         assert actionless.read(path).state_names == (" x", "y")
         assert actionless.read(path, state_columns=[" x"]).state_names == (" x",)
-        # The other way round the spaces are the slip.
+        # The reverse: here the spaces are the typo.
         assert error(path, state_columns=("y ",)) == "no column 'y ' (named as state column); did you mean 'y'?"
 
     def test_missing_in_a_further_file(self, tmp_path):
@@ -99,7 +99,7 @@ class TestColumns:
         assert error(path, state_columns=("sensor_*",), reward_column="r") == (
             "no column for the state matches 'sensor_*'; columns found: e, t, x, y, r"
         )
-        # A column with another role is no match.
+        # A column with another role does not match.
         assert "matches 'r*'" in error(path, state_columns=("r*",), reward_column="r")
 
     @pytest.mark.parametrize("role", ["reward", "episode", "time", "terminal"])
@@ -357,7 +357,7 @@ class TestOrder:
         )
         assert error(path, **KEYED) == expected
         assert error(path, sort=True, **KEYED) == expected
-        # Doubled only once it is sorted: the later of the two rows is named.
+        # Duplicate only after sorting: the later of the two rows is named.
         path = table(tmp_path / "log.parquet", t=[1, 0, 1, 0, 1])
         assert error(path, sort=True, **KEYED) == expected
 

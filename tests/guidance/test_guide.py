@@ -10,7 +10,7 @@ from toy_guides import SMALL, SMALL_ALONE, UP_AND_DOWN, constant_policy, small_g
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IdmConfig
-from actionless.guidance.switch import Fixed, PaperSchedule
+from actionless.guidance.schedule import Fixed, PaperSchedule
 
 STATE = np.array([0.5, -0.5])
 ACTION = np.array([0.25, -0.25], np.float32)

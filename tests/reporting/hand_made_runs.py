@@ -27,7 +27,7 @@ PRETRAIN = {"method": "bc-delta", "scale": "smoke", "steps": 20, "learner": {"hi
 
 
 def write_run(path, verb, config, rows, *, seed=0, data=None, finished=True, versions=None):
-    """Write a run directory; returns it."""
+    """Write a run directory and return its path."""
     path.mkdir(parents=True)
     manifest = {
         "verb": verb,
@@ -56,7 +56,7 @@ def alone(path, *values, seed=0, finished=True, **config):
 
 
 def tuned(path, *values, agent="iql", finished=True):
-    """An agent that began with 200 updates from a log with actions."""
+    """An agent that started with 200 updates from a log with actions."""
     config = {**TRAIN, "agent": agent, "offline_steps": 200}
     return write_run(path, "finetune", config, returns(*values), data=LOG, finished=finished)
 

@@ -46,9 +46,9 @@ def opened(browser, address):
         context = browser.new_context(offline=True, **options)
         contexts.append(context)
         page = context.new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.messages = []
+        page.on("console", lambda message: page.messages.append(message.text))
+        page.on("pageerror", lambda error: page.messages.append(str(error)))
         page.goto(address)
         page.wait_for_selector("html[data-drawn]", timeout=120_000)
         return page
@@ -58,14 +58,14 @@ def opened(browser, address):
         context.close()
 
 
-def test_it_loads_offline_without_complaint_and_draws_every_chart(opened):
+def test_it_loads_offline_without_messages_and_draws_every_chart(opened):
     page = opened()
     places = page.locator(".chart").count()
     assert places == 11
     assert page.locator(".chart .main-svg").count() >= places
     assert page.get_attribute("html", "data-drawn") == str(places)
     assert page.locator("#chart-0-realised-td3-guided image, #chart-0-realised-td3-guided .hm").count() > 0
-    assert page.complaints == []
+    assert page.messages == []
 
 
 def test_no_button_sends_anything_away(opened):
@@ -91,7 +91,7 @@ def test_colours_follow_the_system_and_the_button(opened, scheme, other):
     assert first[2] != second[2]
     page.click("#theme")
     assert look() == first
-    assert page.complaints == []
+    assert page.messages == []
 
 
 def test_an_entry_of_the_legend_toggles_its_band_seeds_and_mean(opened):
@@ -103,7 +103,7 @@ def test_an_entry_of_the_legend_toggles_its_band_seeds_and_mean(opened):
     hidden = "chart => chart.data.filter(trace => trace.visible === 'legendonly').map(trace => trace.legendgroup)"
     page.wait_for_function(f"({hidden})(document.getElementById('chart-0-return')).length > 0")
     assert chart.evaluate(hidden) == ["td3 alone"] * 5  # low, high, two seeds, mean
-    assert page.complaints == []
+    assert page.messages == []
 
 
 def test_a_drag_zooms(opened):
@@ -125,4 +125,4 @@ def test_a_phone_scrolls_down_only(opened):
     page = opened(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate("[...document.querySelectorAll('figure')].every(f => f.scrollWidth <= f.clientWidth)")
-    assert page.complaints == []
+    assert page.messages == []

@@ -23,7 +23,7 @@ def test_one_seed_has_no_interval():
 def test_the_mean_ends_where_the_first_seed_ends():
     both = mean_curve([curve([10, 20, 30], [1, 2, 3]), curve([15, 25], [5, 7])])
     assert both.steps.tolist() == [15, 20, 25]
-    assert both.mean.tolist() == [3.0, 3.5, 4.5]  # the last value measured until then
+    assert both.mean.tolist() == [3.0, 3.5, 4.5]  # the last value measured up to that step
 
 
 def test_seeds_without_a_step_in_common_have_no_mean():

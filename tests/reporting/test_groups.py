@@ -56,7 +56,7 @@ def test_a_seed_of_the_guide_for_each_seed_of_the_agent_is_one_group(tmp_path):
     assert labels(section) == {"td3 guided": [0, 1]}
 
 
-def test_the_same_run_twice_counts_once_and_is_said(tmp_path):
+def test_the_same_run_twice_counts_once_with_a_note(tmp_path):
     records, _ = read_records([alone(tmp_path / "a", 1.0), alone(tmp_path / "copy", 1.0)])
     (section,), notes = make_sections(records)
     assert labels(section) == {"td3": [0]}

@@ -76,7 +76,7 @@ def test_mean_band_and_seeds_are_drawn_and_toggle_together(tmp_path, page_of):
     assert [trace["showlegend"] for trace in (low, high, first, second, mean)] == [False] * 4 + [True]
 
 
-def test_one_seed_has_no_band_and_that_is_said(tmp_path, page_of):
+def test_one_seed_has_no_band_but_a_note(tmp_path, page_of):
     page = page_of(alone(tmp_path / "a", 1.0, 4.0))
     (line,) = page.charts["chart-0-return"]["data"]
     assert line["y"] == [1.0, 4.0]
@@ -153,7 +153,7 @@ def test_texts_of_runs_are_escaped_wherever_they_go(tmp_path, page_of):
     assert [tag for tag, _ in page.elements].count("script") == [tag for tag, _ in harmless.elements].count("script")
     assert not {"b", "img"} & {tag for tag, _ in page.elements}
     assert "<script>x" in page.inside("command") + "".join(page.all("code"))
-    # Plotly takes tags for formatting, so it gets entities.
+    # Plotly interprets tags, so it gets entities.
     key = next(key for key in page.charts if "realised-" in key)
     assert page.charts[key]["data"][0]["y"][0] == "&lt;img src=x&gt;"
     assert page.charts["chart-0-return"]["data"][0]["name"] == "&lt;/script&gt;&lt;b&gt; guided (1 seed)"

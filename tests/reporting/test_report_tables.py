@@ -55,7 +55,7 @@ def test_an_agent_that_began_with_a_log_is_measured_from_its_first_step_on(tmp_p
     }
 
 
-def test_an_unguided_end_that_was_not_reached_is_said(tmp_path):
+def test_an_unguided_return_that_was_not_reached(tmp_path):
     (section,) = sections_of(alone(tmp_path / "a", 10.0, 20.0), guided(tmp_path / "b", 10.0, 19.0))
     assert column(tables.summary(section), TO_MATCH)["td3 guided"] == "not reached (20)"
 

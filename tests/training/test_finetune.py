@@ -214,8 +214,8 @@ def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data,
     [(log, several)] = planned
     assert log is None
     assert (several.seeds, several.steps) == ((0, 1), OFFLINE + STEPS)
-    # 300 steps of states and next states as read; of steps as learnt from also actions, reward, return and two flags.
-    assert several.memory == 300 * 4 * 8 + (300 + STEPS) * (6 * 4 + 10)
+    # 300 steps of states, next states and actions as read, and their returns; of the replay also rewards and two flags.
+    assert several.memory == 300 * (4 * 8 + 2 * 4 + 4) + STEPS * (6 * 4 + 10)
 
 
 def test_a_policy_sees_states_in_units_of_the_logs_spread(undisturbed):

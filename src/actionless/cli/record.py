@@ -25,7 +25,10 @@ from actionless.online.agents import AGENTS
 from actionless.settings import ScaleName
 from actionless.training.online_settings import DEFAULT_AGENT, DEFAULT_SCALE
 
-AgentName = str if TYPE_CHECKING else Literal[tuple(AGENTS)]
+if TYPE_CHECKING:
+    AgentName = str
+else:
+    AgentName = Literal[tuple(AGENTS)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,7 +27,7 @@ class GuidedSacConfig(SacConfig, kind="guided-sac"):
     guide_weight: NonNegative = 3.0
     """What a unit of the guiding reward is worth in the environment's own return."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "GuidedSac":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return GuidedSac.create(spec, self, key)
 

@@ -45,7 +45,9 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def chosen(asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None) -> list[str | Guidance]:
+def chosen(
+    asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
+) -> Sequence[str | Guidance]:
     """Names of kinds and objects made in Python, in the order asked for; by default the first kind that fits the guide.
 
     `holds` is what the policy of the guide's run is.
@@ -57,11 +59,13 @@ def chosen(asked: str | Sequence[str | Guidance] | None, guide: str | None, hold
                 f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain` whose "
                 "method gives one"
             )
-    parts = [part.strip() for part in asked.split(",")] if isinstance(asked, str) else list(asked or ())
+    parts: Sequence[str | Guidance] = (
+        [part.strip() for part in asked.split(",")] if isinstance(asked, str) else asked or ()
+    )
     for part in parts:
         if isinstance(part, str):
             _check_kind(part, guide, holds)
-    return parts
+    return list(parts)
 
 
 def _check_kind(name: str, guide: str | None, holds: str | None) -> None:

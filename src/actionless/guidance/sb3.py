@@ -105,7 +105,7 @@ class GuideCallback(BaseCallback):
             seed=0 if seed is None else seed,
         )
         if guide.log is not None:
-            warn_if_unfamiliar(guide.log, self._states()[0], "the model's task")
+            warn_if_unfamiliar(guide.log, self._states()[0], "the model's environment")
         return guide
 
     def _follow(self) -> None:

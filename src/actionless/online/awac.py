@@ -34,7 +34,7 @@ class AwacConfig(LabelledSettings, kind="awac"):
     most_weight: Positive = 100.0
     """Upper limit of the weight of an action."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "Awac":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return Awac.create(spec, self, key)
 

@@ -44,7 +44,7 @@ class CalQlConfig(LabelledSettings, kind="cal-ql"):
     penalty_every: Count = 1
     """The penalty is measured on every so-many-th transition of a batch: the same on average, in less time."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "CalQl":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return CalQl.create(spec, self, key)
 

@@ -43,7 +43,7 @@ class DecqnConfig(AgentSettings, kind="decqn"):
     epsilon_floor: Fraction = 0.05
     """ε never falls below this."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "Decqn":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return Decqn.create(spec, self, key)
 

@@ -41,7 +41,7 @@ class IqlConfig(LabelledSettings, kind="iql"):
     most_weight: Positive = 100.0
     """Upper limit of the weight of an action."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "Iql":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return Iql.create(spec, self, key)
 

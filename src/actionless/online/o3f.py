@@ -41,7 +41,7 @@ class O3fConfig(LabelledSettings, kind="o3f"):
     exploration_noise: NonNegative = 0.2
     """Standard deviation of the candidates around the policy's action."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "O3f":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return O3f.create(spec, self, key)
 

@@ -37,7 +37,7 @@ class SacConfig(AgentSettings, kind="sac"):
     target_rate: Fraction = 1e-3
     """Share of the critics that enters the target critics at each update."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "Sac":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return Sac.create(spec, self, key)
 

@@ -38,7 +38,7 @@ class Td3Config(AgentSettings, kind="td3"):
     exploration_noise: NonNegative = 0.1
     """Standard deviation of the noise on the actions taken."""
 
-    def create(self, spec: Spec, key: PRNGKeyArray) -> "Td3":
+    def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return Td3.create(spec, self, key)
 
