@@ -181,7 +181,7 @@ class TestRunDirectories:
 
     def test_unfinished(self, run):
         (run / "result.json").unlink()
-        with pytest.raises(ActionlessError, match=f"{run}: not finished, .* `actionless resume {run}` goes on with it"):
+        with pytest.raises(ActionlessError, match=f"{run}: not finished, .* `actionless resume {run}` resumes it"):
             StatePolicy.load(run)
 
     def test_several_seeds(self, run):

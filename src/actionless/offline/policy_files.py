@@ -67,7 +67,7 @@ def _require_policy(run: Path) -> None:
     if seeds := sorted(run.glob("seed-*")):
         raise ActionlessError(f"{run}: holds the runs of {len(seeds)} seeds; give one of them, such as {seeds[0]}")
     if not (run / "result.json").is_file():
-        raise ActionlessError(f"{run}: not finished, so without a policy; `actionless resume {run}` goes on with it")
+        raise ActionlessError(f"{run}: not finished, so without a policy; `actionless resume {run}` resumes it")
     if not (run / FOLDER).is_dir():
         raise ActionlessError(f"{run}: its policy is missing; {_way_out(run / FOLDER)}")
 

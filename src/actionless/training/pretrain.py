@@ -108,7 +108,7 @@ def read_again(run: Path, manifest: Manifest) -> Log:
     origin = manifest.data["origin"]
     if origin is None:
         raise ActionlessError(
-            f"{run}: its log was handed over from Python: `actionless.resume('{run}', log)` goes on with it"
+            f"{run}: its log was handed over from Python: `actionless.resume('{run}', log)` resumes it"
         )
     restored = Origin.from_json(origin)
     log = read_with(restored.data, restored.read)
