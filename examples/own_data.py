@@ -32,9 +32,7 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
     for variable, move, sure in zip(advice.state_names, advice.direction, advice.probability, strict=True):
         print(f"{variable:18} {move:+d}  {sure:.0%}")
 
-    learner = actionless.AgentOptions(hidden=HIDDEN)
     for name, guide in (("guided", out / "policy"), ("alone", None)):
-        guide_options = actionless.GuideOptions(idm_hidden=HIDDEN) if guide else None
         actionless.train(
             TASK,
             out / name,
@@ -42,8 +40,8 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
             scale=scale,
             steps=steps,
             batch_size=128,
-            learner=learner,
-            guide_options=guide_options,
+            hidden=HIDDEN,
+            idm_hidden=HIDDEN if guide else None,
         )
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 

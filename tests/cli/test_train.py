@@ -69,7 +69,7 @@ def test_seeds(tmp_path):
     ("arguments", "words"),
     [
         (["Hopper-v55"], "did you mean 'Hopper-v5'"),
-        (["CartPole-v1"], "take one that chooses (train --agent decqn)"),
+        (["CartPole-v1"], "use an agent for discrete actions (train --agent decqn)"),
         (["Hopper-v5", "--beta=0.5"], "name the run to be guided by (--guide RUN)"),
         (["Hopper-v5", "--guide=nowhere"], "nowhere: no saved policy here"),
         (["Hopper-v5", "--agent=decqn", "--exploration-noise=0.2"], "exploration_noise: not an option of decqn"),

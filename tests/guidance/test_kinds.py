@@ -10,10 +10,12 @@ from actionless.guidance.interface import Guidance, GuidanceSettings
 from actionless.guidance.plans import PlansSettings
 from actionless.guidance.schedule import Fixed, PaperSchedule
 from actionless.guidance.switch import SwitchSettings
-from actionless.offline.planner import KIND as PLAN
-from actionless.offline.state_policy import KIND as STATE
+from actionless.offline.planner import Planner
+from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
 from actionless.settings import FromPython, Settings, from_json, to_json
+
+STATE, PLAN = StatePolicy.kind, Planner.kind
 
 
 class Mine(Guidance):
@@ -25,7 +27,9 @@ def steady(step):
 
 
 def configured(parts, scale="smoke", steps=200, **given):
-    return kinds.configured(parts, given, scale=scale, guide="runs/a", steps=steps)
+    presets = kinds.presets(parts, scale)
+    kinds.require_known(list(given), presets)
+    return kinds.completed(kinds.with_settings(presets, given), "runs/a", steps)
 
 
 def stored(parts):

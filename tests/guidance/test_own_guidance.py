@@ -103,8 +103,7 @@ def test_it_resumes_bit_for_bit_and_says_how(tmp_path):
 
 def test_beside_a_kind_of_the_package(tmp_path, policy):  # noqa: F811
     """Homing comes first at every third step; the switch observes all steps and takes what is left."""
-    options = {"guide": policy, "guidance": [Homing(), "switch"]}
-    options["guide_options"] = actionless.GuideOptions(beta=1.0)
+    options = {"guide": policy, "guidance": [Homing(), "switch"], "beta": 1.0}
     run(tmp_path / "undisturbed", **options)
     last = list(read_rows(tmp_path / "undisturbed" / "metrics.jsonl"))[-1]
     assert last["guided_share"] == pytest.approx(27 / 40)  # of the last 40 steps, 13 are Homing's
@@ -160,14 +159,14 @@ def test_what_is_wrong_is_said_with_its_name(tmp_path, guidance, message):
 
 
 def test_several_seeds_cannot_have_it(tmp_path):
-    with pytest.raises(ActionlessError, match=r"seeds=2: each has a process of its own, which an object, schedule or"):
+    with pytest.raises(ActionlessError, match=r"seeds=2: each has a process of its own, which an object, function or"):
         run(tmp_path / "run", guidance=[Homing()], seeds=2)
 
 
 def test_options_of_a_kind_that_is_not_there(tmp_path):
     message = r"beta: not an option of guidance by an object from Python, which knows none"
     with pytest.raises(ActionlessError, match=message):
-        run(tmp_path / "run", guidance=[Homing()], guide_options=actionless.GuideOptions(beta=0.5))
+        run(tmp_path / "run", guidance=[Homing()], beta=0.5)
 
 
 def test_a_run_of_another_verb_has_no_guidance(tmp_path):
