@@ -18,6 +18,8 @@ from actionless.settings import FromPython, from_json, to_json
 
 PLAN, STATE = Planner.kind, StatePolicy.kind
 
+STATE, PLAN = StatePolicy.kind, Planner.kind
+
 
 class Mine(Guidance):
     """A user's own."""

@@ -17,6 +17,7 @@ from actionless.guidance.guide import Guide
 from actionless.online.environments import Environment
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
+from actionless.settings import to_json
 from actionless.training import online, online_settings
 from actionless.training import train as train_module
 from actionless.training.evaluation import episode_seed, returns_of
@@ -218,6 +219,10 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
     rows = list(read_rows(tmp_path / "run" / "metrics.jsonl"))
     assert np.mean([row["guide/missed"] for row in rows]) == pytest.approx(-paid.mean(), rel=1e-5)
     assert "guided_share" not in rows[-1]
+    # It acts as SAC does, and is loaded where no guidance is known.
+    saved = json.loads((tmp_path / "run" / "policy" / "policy.json").read_text())["config"]
+    assert saved["kind"] == "sac"
+    assert saved.keys() == to_json(actionless.AgentPolicy.load(tmp_path / "run").config).keys()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 The guiding reward has a critic of its own with discount 0: what a plan is worth lies in the next state alone.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -30,6 +31,11 @@ class GuidedSacConfig(SacConfig, kind="guided-sac"):
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
         return GuidedSac.create(spec, self, key)
+
+    def for_policy(self) -> SacConfig:
+        """SAC's own: the extra critic changes what is learnt, not how it acts."""
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(SacConfig)}
+        return SacConfig(**own)
 
 
 class GuidedSac(Agent):

@@ -59,6 +59,13 @@ class AgentSettings(Settings, abc.ABC):
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Agent":
         """An agent that has learnt nothing."""
 
+    def for_policy(self) -> "AgentSettings":
+        """What a saved policy is rebuilt from: settings of an agent that acts in the same way.
+
+        Another class where this one belongs to a part that the agents do not know: policies load without it.
+        """
+        return self
+
 
 @dataclass(frozen=True)
 class LabelledSettings(AgentSettings, abc.ABC):

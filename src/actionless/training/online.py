@@ -151,8 +151,8 @@ class OnlineLoop(Loop[OnlineState]):
 
     def policy(self, state: OnlineState, provenance: Mapping[str, Any]) -> AgentPolicy:
         """What the agent has learnt so far."""
-        agent, name = state.train_state.learner, self.config.agent
-        return AgentPolicy.of(agent, state.exploration, name, self._learner, self._environment, provenance)
+        agent, name, settings = state.train_state.learner, self.config.agent, self._learner.for_policy()
+        return AgentPolicy.of(agent, state.exploration, name, settings, self._environment, provenance)
 
     def _next_row(self, step: int) -> int:
         """At regular steps, where the log has been learnt from, and at the end."""
