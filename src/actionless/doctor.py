@@ -204,8 +204,7 @@ def _speed(seconds: float) -> Speed:
     import numpy as np
 
     from actionless.offline.learner import Batch, Spec
-    from actionless.offline.methods import METHODS
-    from actionless.offline.oso_decqn import OsoDecqnConfig
+    from actionless.offline.methods import DEFAULT_METHOD, METHODS
     from actionless.updates import train_state, updated
 
     rng = np.random.default_rng(0)
@@ -213,9 +212,8 @@ def _speed(seconds: float) -> Speed:
     product = jax.jit(lambda a: a @ a)
     products, _ = _rate(lambda: product(matrix), seconds / 2)
 
-    method, together = METHODS["oso-decqn"], 10
+    method, together = METHODS[DEFAULT_METHOD], 10
     config, batch_size = method.config_at("cpu"), method.size("cpu").batch_size
-    assert isinstance(config, OsoDecqnConfig)
     rows = batch_size * together
     batches = Batch(
         states=jnp.asarray(rng.normal(size=(rows, STATE_DIM)), jnp.float32),
@@ -233,11 +231,10 @@ def _speed(seconds: float) -> Speed:
         return held[0].updates
 
     dispatches, busy = _rate(update, seconds / 2)
-    hidden = " × ".join(map(str, config.hidden))
     return Speed(
         matmul=f"float32 product of {MATMUL} × {MATMUL}",
         matmul_gflops=products * 2 * MATMUL**3 / 1e9,
-        updates=f"OSO-DecQN, {config.ensemble} networks of {hidden}, batch {batch_size}, {STATE_DIM} variables",
+        updates=f"{DEFAULT_METHOD} at scale cpu, batch {batch_size}, {STATE_DIM} variables",
         updates_per_second=dispatches * together,
         cores_busy=busy,
     )
