@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+import numpy as np
 import pytest
 
 from actionless.errors import ActionlessError
@@ -83,9 +84,10 @@ WHOLE = Whole("a", 10)
     ("settings", "message"),
     [
         ({"steps": 0}, "steps=0: choose at least 1"),
-        ({"steps": 2.5}, "steps=2.5: choose at least 1"),
+        ({"steps": 2.5}, "steps=2.5: choose a whole number of at least 1"),
         ({"steps": True}, "steps=True: choose at least 1"),
-        ({"steps": "9"}, "steps='9': choose at least 1"),
+        ({"steps": "9"}, "steps='9': choose a whole number of at least 1"),
+        ({"learner": 3}, "learner=3: give settings of the class Settings"),
         ({"steps": 3}, "steps=3: choose at least 7"),
         ({"rate": -1.0}, "rate=-1.0: choose a finite number of at least 0"),
         ({"rate": float("nan")}, "rate=nan: choose a finite number of at least 0"),
@@ -111,10 +113,28 @@ def test_the_bounds_hold_wherever_an_object_is_made():
 
 
 def test_flat_names_reach_every_part():
-    settings = changed(
-        Whole("a", 10, guidance=(Loud(), Quiet())), {"steps": 20, "whisper": False, "inner_every": 2}, "the test"
-    )
-    assert (settings.steps, settings.guidance[1]) == (20, Quiet(False))
+    settings = Whole("a", 10, learner=Quiet(), guidance=(Loud(),))
+    settings = changed(settings, {"steps": 20, "whisper": False, "inner_every": 2}, "the test")
+    assert (settings.steps, settings.learner, settings.guidance) == (20, Quiet(False), (Loud(inner=Inner(every=2)),))
+
+
+def test_lists_and_numbers_of_numpy_are_taken_as_pythons():
+    settings = changed(WHOLE, {"inner_hidden": [8, np.int64(4)], "rate": np.float32(0.5)}, "the test")
+    assert settings.learner.inner.hidden == (8, 4)
+    assert type(settings.rate) is float
+
+
+def test_two_settings_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="two settings are called 'volume'"):
+        flat_names(Whole("a", 10, guidance=(Loud(),)))
+
+
+def test_a_kind_that_is_taken_is_refused():
+    with pytest.raises(ValueError, match=r"kind 'test-loud' of .* is taken"):
+
+        @dataclass(frozen=True)
+        class Other(Settings, kind="test-loud"):
+            pass
 
 
 def test_changes_are_made_together():
@@ -154,6 +174,20 @@ def test_json_gives_back_what_was_stored():
     stored = json.loads(json.dumps(to_json(settings)))
     assert stored["learner"] == {"kind": "test-quiet", "whisper": False}
     assert from_json(Whole, stored, "run.json") == settings
+
+
+def test_a_dataclass_of_the_users_is_marked_too():
+    @dataclass
+    class Mine:
+        x: int = 1
+
+    (stored,) = to_json((Mine(),))
+    assert stored["kind"] == "python" and stored["name"].endswith("Mine")
+
+
+def test_a_part_of_another_class_is_named():
+    with pytest.raises(ActionlessError, match=r"run\.json: 'test-loud' stands where a Quiet should be"):
+        from_json(Quiet, {"kind": "test-loud"}, "run.json")
 
 
 def test_a_function_from_python_is_marked():

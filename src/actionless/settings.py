@@ -16,6 +16,7 @@ import difflib
 import functools
 import inspect
 import math
+import numbers
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -106,8 +107,12 @@ class Settings:
 
     def __init_subclass__(cls, kind: str | None = None):
         cls.kind = kind
-        if kind is not None:
-            _KINDS[kind] = cls
+        if kind is None:
+            return
+        taken = _KINDS.get(kind)
+        if kind == _PYTHON or (taken is not None and _full_name(taken) != _full_name(cls)):
+            raise ValueError(f"kind '{kind}' of {_full_name(cls)} is taken: choose another")
+        _KINDS[kind] = cls
 
     def __post_init__(self) -> None:
         """Refuse what is out of bounds, naming the field and what to choose."""
@@ -120,6 +125,10 @@ class Settings:
 
 
 _KINDS: dict[str, type[Settings]] = {}
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def check_value(name: str, value: Any, hint: Any) -> None:
@@ -138,6 +147,8 @@ def check_value(name: str, value: Any, hint: Any) -> None:
             check_value(f"{name}, number {number}", part, get_args(bare)[0])
     elif bare is int or bare is float:
         _check_number(name, value, bare, bounds or Bounds())
+    elif is_part(bare) and not isinstance(value, bare):
+        raise ActionlessError(f"{name}={value!r}: give settings of the class {bare.__name__}")
     elif isinstance(bare, type) and bare in (bool, str) and not isinstance(value, bare):
         raise ActionlessError(f"{name}={value!r}: choose {'true or false' if bare is bool else 'a text'}")
 
@@ -161,7 +172,10 @@ def _check_number(name: str, value: Any, kind: type, bounds: Bounds) -> None:
     whole = kind is int
     is_number = isinstance(value, int) or (not whole and isinstance(value, float))
     if isinstance(value, bool) or not is_number or not bounds.accept(value):
-        raise ActionlessError(f"{name}={value!r}: {bounds.advice(whole=whole)}")
+        advice = bounds.advice(whole=whole)
+        if whole and not isinstance(value, int):
+            advice = advice.replace("choose at", "choose a whole number of at")
+        raise ActionlessError(f"{name}={value!r}: {advice}")
 
 
 def table_entry(table: Mapping[str, Value], name: str, what: str) -> Value:
@@ -180,7 +194,12 @@ def flat_names(settings: Settings) -> dict[str, tuple[str | int, ...]]:
     The fields of a part (`loop`, `learner`, each of several `guidance`) keep their names; those of a part of a part are
     prefixed by its name (`idm_hidden`).
     """
-    return dict(_flat(settings, (), ""))
+    found: dict[str, tuple[str | int, ...]] = {}
+    for name, path in _flat(settings, (), ""):
+        if name in found:
+            raise ValueError(f"two settings are called '{name}': {found[name]} and {path}")
+        found[name] = path
+    return found
 
 
 def _flat(settings: Settings, path: tuple[str | int, ...], prefix: str) -> Iterator[tuple[str, tuple[str | int, ...]]]:
@@ -240,13 +259,22 @@ def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, An
             inner.setdefault(first, {})[tuple(rest)] = (name, value)
         else:
             assert isinstance(first, str)
-            check_value(name, value, _hints(type(holder))[first])  # here, where the user's own name for it is known
-            values[first] = value
+            values[first] = _plain(value)
+            check_value(name, values[first], _hints(type(holder))[first])  # here, where the user's name for it is known
     if isinstance(holder, tuple):
         return tuple(_replaced(part, inner[i]) if i in inner else part for i, part in enumerate(holder))
     for name, part in inner.items():
         values[str(name)] = _replaced(values.get(str(name), getattr(holder, str(name))), part)
     return dataclasses.replace(holder, **values)
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples, and numbers of NumPy as Python's."""
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, int | float) else value
 
 
 def field_help(cls: type) -> dict[str, str]:
@@ -294,10 +322,9 @@ def plain_type(hint: Any) -> Any:
 
 def to_json(value: Any) -> Any:
     """Plain values for a JSON file. What cannot be stored, such as a function, is marked as made in Python."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        stored = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        kind = getattr(value, "kind", None)
-        return stored if not isinstance(value, Settings) or kind is None else {"kind": kind, **stored}
+    if isinstance(value, Settings):
+        stored = {name: to_json(getattr(value, name)) for name in _hints(type(value))}
+        return stored if value.kind is None else {"kind": value.kind, **stored}
     if isinstance(value, Mapping):
         return {str(name): to_json(part) for name, part in value.items()}
     if isinstance(value, tuple | list):
@@ -306,9 +333,10 @@ def to_json(value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    made_of = value if hasattr(value, "__qualname__") else type(value)
     return {
         "kind": _PYTHON,
-        "name": f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}",
+        "name": f"{made_of.__module__}.{made_of.__qualname__}",
     }
 
 
@@ -328,7 +356,11 @@ def _decoded(hint: Any, stored: Any, where: str) -> Any:
     if get_origin(bare) in (Union, types.UnionType):
         return _decoded_union(get_args(bare), stored, where)
     if isinstance(stored, dict) and "kind" in stored:
-        cls = _KINDS.get(stored["kind"])
+        cls = _KINDS.get(str(stored["kind"]))
+        if is_part(bare) and cls is not None and not issubclass(cls, bare):
+            raise ActionlessError(
+                f"{where}: '{stored['kind']}' stands where a {bare.__name__} should be: restore the file"
+            )
         if cls is None:
             raise ActionlessError(
                 f"{where}: kind '{stored['kind']}' is not known here: it comes from a newer version, or from code that "
@@ -372,7 +404,7 @@ def _object(cls: type, stored: Any, where: str) -> Any:
     try:
         return cls(**{name: _decoded(hints[name], part, where) for name, part in stored.items()})
     except ActionlessError as error:
-        raise ActionlessError(f"{where}: {error}") from error
+        raise error if str(error).startswith(where) else ActionlessError(f"{where}: {error}") from error
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Bounds | None]:

@@ -51,7 +51,8 @@ class TestChoice:
     def test_names_and_objects_in_their_order(self):
         mine = Mine()
         assert kinds.chosen([mine, "switch"], "runs/a", STATE) == [mine, "switch"]
-        assert kinds.chosen("switch, switch", "runs/a", STATE) == ["switch", "switch"]
+        assert kinds.chosen("switch ", "runs/a", STATE) == ["switch"]
+        assert kinds.chosen(mine, None, None) == [mine]
 
     @pytest.mark.parametrize(
         ("asked", "guide", "holds", "message"),
@@ -61,6 +62,8 @@ class TestChoice:
             ("switch", None, None, r"guidance 'switch' without a guide: name the run to be guided by \(--guide RUN\)"),
             ("plans", "runs/a", STATE, r"runs/a: does not fit guidance 'plans': with it, use 'switch'"),
             ("plans", "runs/a", "agent", r"runs/a: does not fit guidance 'plans': give another run"),
+            ("switch,switch", "runs/a", STATE, r"guidance: 'switch' is named twice; name each kind once"),
+            ([], "runs/a", STATE, r"runs/a: nothing uses this guide: name a kind of guidance too, or leave it out"),
         ],
     )
     def test_what_does_not_fit(self, asked, guide, holds, message):
@@ -111,9 +114,9 @@ class TestSettings:
 
 class TestStoring:
     def test_settings_come_back_as_they_were(self):
-        parts = (*configured(["switch"], beta=0.5), *configured(["switch"]), PlansSettings(3.0, 0.5))
+        parts = (*configured(["switch"]), PlansSettings(3.0, 0.5))
         assert stored(parts) == parts
-        assert to_json(parts)[2] == {"kind": "plans", "target_return": 3.0, "guide_weight": 0.5}
+        assert to_json(parts)[1] == {"kind": "plans", "target_return": 3.0, "guide_weight": 0.5}
         assert kinds.from_python(parts) == []
         assert kinds.restored(stored(parts), (), {}, "runs/b") == parts
 
@@ -124,6 +127,8 @@ class TestStoring:
         with pytest.raises(ActionlessError, match=message):
             kinds.restored(stored(parts), (), {}, "runs/b")
         assert kinds.restored(stored(parts), (), {"schedule": steady}, "runs/b") == parts
+        with pytest.raises(ActionlessError, match=r"runs/b: idm_every: run\.json holds this setting already"):
+            kinds.restored(stored(parts), (), {"schedule": steady, "idm_every": 7}, "runs/b")
 
     def test_an_object_has_to_be_given_again(self):
         mine, parts = Mine(), configured(["switch"], beta=0.5)

@@ -48,5 +48,5 @@ def test_a_config_knows_its_agent(name, bins, kind):
 
 @pytest.mark.parametrize("name", ["td3", "sac"])
 def test_continuous_agents_refuse_bins(name):
-    with pytest.raises(ActionlessError, match="come in 3 bins: take the agent decqn"):
+    with pytest.raises(ActionlessError, match="these have 3 choices: use an agent for discrete actions"):
         create_agent(Spec(2, 1, 3), preset(name, "smoke"), jax.random.key(0))

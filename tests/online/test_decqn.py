@@ -119,6 +119,6 @@ def test_epsilon_starts_at_one_and_falls_to_its_floor():
 
 def test_it_needs_bins():
     with pytest.raises(
-        ActionlessError, match="decqn chooses among bins, this task's actions are continuous: give a number of bins"
+        ActionlessError, match="decqn needs discrete actions, and these are continuous: give a number of bins"
     ):
         Decqn.create(Spec(1, 2, None), CONFIGS["decqn"], jax.random.key(0))

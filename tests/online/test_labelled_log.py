@@ -134,7 +134,7 @@ def test_a_replay_that_is_empty_gives_nothing():
         ({"actions": None}, r"valve\.npz: read without actions, which are learnt from: read it with_actions=True"),
         (
             {"states": np.zeros((3, 5)), "next_states": np.zeros((3, 5))},
-            r"valve\.npz: has 5 state variables, and 'Valve-v0' has 2: give a log of this task",
+            r"valve\.npz: has 5 state variables, and 'Valve-v0' has 2: give a log of this environment",
         ),
         ({"actions": np.zeros((3, 1))}, r"valve\.npz: has 1 numbers per action, and 'Valve-v0' takes 2: give a log"),
         ({"source": Source("valve.pkl", FORMAT, ())}, r"valve\.pkl: holds choices, and .* continuous actions"),

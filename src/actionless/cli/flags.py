@@ -58,7 +58,8 @@ def _made(name: str, fields: Sequence[Any], title: str) -> type[Flags]:
 def _flag(setting: DeclaredSetting, switches: Collection[str]) -> tuple[str, Any, Any]:
     is_switch = setting.type is bool and setting.default is not AUTO
     if is_switch and (not setting.known_to or setting.name in switches):
-        annotated = Annotated[bool, tyro.conf.arg(help=setting.explained)]
+        turn_off = f" --no-{setting.name.replace('_', '-')} turns it off." if setting.default else ""
+        annotated = Annotated[bool, tyro.conf.arg(help=setting.explained + turn_off)]
         return setting.name, annotated, dataclasses.field(default=setting.default)
     hint = f"(default: {_shown(setting.default)})"
     annotated = Annotated[setting.type | None, tyro.conf.arg(help=setting.explained, help_behavior_hint=hint)]

@@ -43,8 +43,8 @@ def exit_error(job: Job, code: int, said: str, output: Path) -> Exception | None
     """What the exit code of a job's process means; `said` is what it printed since it was started."""
     if code == 0:
         return None
-    if code < 0 or code > 128:
-        number = -code if code < 0 else code - 128
+    number = -code if code < 0 else code - 128
+    if number in {known.value for known in signal.Signals}:
         ended = "killed" if code < 0 else "stopped"
         cause = " (out of memory?)" if code == -signal.SIGKILL else ""
         return ProcessKilledError(f"{job.out}: its process was {ended} by {signal.Signals(number).name}{cause}")

@@ -182,6 +182,11 @@ class Guide(Guidance):
         action, proposed = _proposal(self._model, self.state.learning.learner.network, self._normalised(state))
         self.state.counts.proposed[:] = proposed
         self.state.counts.proposed_at[...] = step
+        if not np.isfinite(action).all():
+            raise ActionlessError(
+                f"the guide's action at step {step} is not finite: its inverse dynamics model has diverged; start "
+                "again with a smaller learning rate for it (idm_learning_rate)"
+            )
         return np.array(action)
 
     def observe(
@@ -283,8 +288,9 @@ class Guide(Guidance):
         if state.shape != (self.spec.state_dim,):
             names = self.policy.state_names
             raise ActionlessError(
-                f"the task's states have shape {state.shape}, the state policy was trained on {self.spec.state_dim} "
-                f"variables ({', '.join(names[:8])}{', …' if len(names) > 8 else ''}): pre-train on a log of this task"
+                f"the environment's states have shape {state.shape}, the state policy was trained on "
+                f"{self.spec.state_dim} variables ({', '.join(names[:8])}{', …' if len(names) > 8 else ''}): "
+                "pre-train on a log of this environment"
             )
 
     def _check_action(self, action: np.ndarray, step: int) -> None:
@@ -293,7 +299,7 @@ class Guide(Guidance):
         if action.shape != (self.spec.action_dim,) or not (lowest <= action.min() and action.max() <= highest):
             raise ActionlessError(
                 f"action {action.tolist()} at step {step}: the guide needs {self.spec.action_dim} numbers "
-                f"from {lowest} to {highest}, scaled from the task's own limits"
+                f"from {lowest} to {highest}, scaled from the environment's own limits"
             )
 
 

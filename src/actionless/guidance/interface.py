@@ -1,6 +1,6 @@
 """What guidance is: how something learnt offline, or anything else, helps an agent that acts.
 
-A run holds any number of `Guidance` objects. At every step in the environment the first proposal that is not None
+A run holds any number of `Guidance` objects. At every step after the random ones the first proposal that is not None
 becomes the action, and all of them observe what followed. Before every dispatch of updates each may change the batches
 that the agent is about to learn from, in the order in which they were named. `GuidanceSettings` describe an object of
 this package, so that a run can be stored and resumed; guidance of your own needs the object alone.
@@ -168,6 +168,8 @@ class GuidanceSettings(Settings, abc.ABC):
 
 def unchanged_shapes(before: Transitions, after: Transitions, name: str) -> Transitions:
     """The batch after guidance has changed it. Another shape or type of number is refused: JAX would compile anew."""
+    if not isinstance(after, Transitions):
+        raise ActionlessError(f"guidance '{name}': change_batch gave {after!r}, and has to return the batch")
     ours, theirs = jax.tree.structure(before), jax.tree.structure(after)
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=False)
     if ours != theirs or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):

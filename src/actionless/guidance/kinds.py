@@ -46,7 +46,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def chosen(
-    asked: str | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
+    asked: str | Guidance | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
 ) -> Sequence[str | Guidance]:
     """Names of kinds and objects made in Python, in the order asked for; by default the first kind that fits the guide.
 
@@ -59,12 +59,21 @@ def chosen(
                 f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain` whose "
                 "method gives one"
             )
+    if isinstance(asked, Guidance):
+        asked = [asked]
     parts: Sequence[str | Guidance] = (
         [part.strip() for part in asked.split(",")] if isinstance(asked, str) else asked or ()
     )
-    for part in parts:
+    names = [part for part in parts if isinstance(part, str)]
+    for number, part in enumerate(parts):
         if isinstance(part, str):
             _check_kind(part, guide, holds)
+        elif not isinstance(part, Guidance):
+            raise ActionlessError(f"guidance, number {number + 1}: {part!r} is neither a kind nor a Guidance object")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ActionlessError(f"guidance: '{twice[0]}' is named twice; name each kind once")
+    if guide is not None and not names:
+        raise ActionlessError(f"{guide}: nothing uses this guide: name a kind of guidance too, or leave it out")
     return list(parts)
 
 
@@ -149,6 +158,8 @@ def restored(
             f"{run}: its {lacking[0]} was handed over from Python: "
             f"`actionless.resume('{run}', {lacking[0]}=...)` resumes it"
         )
+    if stored := [name for name in given if name not in from_python(parts)]:
+        raise ActionlessError(f"{run}: {stored[0]}: run.json holds this setting already; resume it without")
     names = [part.rpartition(".")[2] for part in parts if isinstance(part, FromPython)]
     if [type(each).__qualname__.rpartition(".")[2] for each in own] != names:
         needed = f"give {', '.join(names)} again: " if names else "it has no guidance from Python: "
@@ -162,7 +173,7 @@ def restored(
 def created(parts: Sequence[Part], context: GuidanceContext) -> list[Guidance]:
     """The guidance of a run."""
     made = [part.create(context) if isinstance(part, GuidanceSettings) else part for part in parts]
-    assert all(isinstance(each, Guidance) for each in made), "what was made in Python is restored first"
+    assert not any(isinstance(each, FromPython) for each in made), "what was made in Python is restored first"
     return [each for each in made if isinstance(each, Guidance)]
 
 

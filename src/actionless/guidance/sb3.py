@@ -38,7 +38,7 @@ class GuideCallback(BaseCallback):
     β falls as in the paper over the steps that `learn` is asked for, and guidance ends halfway. Without a seed, the
     model's. While the model takes its first, random steps the guide is silent.
 
-    A callback that is used again goes on with its guide where `learn` goes on (`reset_num_timesteps=False`), and
+    A callback that is used again continues with its guide where `learn` continues (`reset_num_timesteps=False`), and
     begins a new one where `learn` begins anew.
     """
 
@@ -150,12 +150,12 @@ class GuideCallback(BaseCallback):
         self.guide.learn(max(first, self.model.learning_starts), self.model.num_timesteps, self._best_actions)
 
     def _states(self) -> Real[np.ndarray, "environments dim"]:
-        """As the task gives them: VecNormalize keeps them beside what it makes of them."""
+        """As the environment gives them: VecNormalize keeps them beside what it makes of them."""
         normalised = self.model.get_vec_normalize_env() is not None
         return self.model._last_original_obs if normalised else self.model._last_obs
 
     def _next_state(self, environment: int) -> Real[np.ndarray, " dim"] | None:
-        """What the task gave in this step; None where that cannot be known."""
+        """What the environment gave in this step; None where that cannot be known."""
         normaliser = self.model.get_vec_normalize_env()
         if not self.locals["dones"][environment]:
             next_states = self.locals["new_obs"] if normaliser is None else normaliser.get_original_obs()
@@ -172,7 +172,7 @@ class GuideCallback(BaseCallback):
         return self.locals["rewards"] if normaliser is None else normaliser.get_original_reward()
 
     def _best_actions(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, "batch actions"]:
-        """What the model would do in these states of the task, scaled to [-1, 1]."""
+        """What the model would do in these states of the environment, scaled to [-1, 1]."""
         normaliser = self.model.get_vec_normalize_env()
         seen = states if normaliser is None else normaliser.normalize_obs(states)
         actions, _ = self.model.predict(seen, deterministic=True)
@@ -199,7 +199,7 @@ def _check(model: Any, policy: StatePolicy, where: str) -> None:
         )
     if not (isinstance(model.observation_space, spaces.Box) and len(model.observation_space.shape) == 1):
         raise ActionlessError(
-            f"the model observes {model.observation_space}: the guide needs the task's state as one vector (Box), "
+            f"the model observes {model.observation_space}: the guide needs the state as one vector (Box), "
             "flatten it (gymnasium.wrappers.FlattenObservation)"
         )
     normaliser = model.get_vec_normalize_env()
@@ -207,12 +207,12 @@ def _check(model: Any, policy: StatePolicy, where: str) -> None:
         normaliser is not None and unwrap_vec_normalize(normaliser.venv) is not None
     ):
         raise ActionlessError(
-            "the task's own states, which the guide needs, are hidden by NormalizeObservation or by a second "
+            "the environment's own states, which the guide needs, are hidden by NormalizeObservation or by a second "
             "VecNormalize: normalise with one VecNormalize, which keeps them"
         )
     dim, names = model.observation_space.shape[0], policy.state_names
     if dim != len(names):
         raise ActionlessError(
             f"{where}: proposes changes of {len(names)} variables ({', '.join(names[:8])}"
-            f"{', …' if len(names) > 8 else ''}), and the model observes {dim}: pre-train on a log of this task"
+            f"{', …' if len(names) > 8 else ''}), and the model observes {dim}: pre-train on a log of this environment"
         )

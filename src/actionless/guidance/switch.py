@@ -16,7 +16,7 @@ from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
 from actionless.settings import Fraction, FromPython, ScaleName
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
         if guide.log is not None:
             warn_if_unfamiliar(guide.log, context.first_state, context.environment)
         if 0 < guide.end <= context.warm_up:
-            _log.warning(
+            logger.warning(
                 "the guide never acts: the first %d steps are random (warm_up), and from step %d on β is 0: "
                 "choose more steps, or fewer random ones",
                 context.warm_up,

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
 from actionless.data.read import MINARI_PREFIX, read_with
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
+from actionless.settings import from_json
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,6 @@ class Origin:
         parts = [data] if isinstance(data, str | Path) else list(data)
         return cls(tuple(_absolute(str(part)) for part in parts), read)
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Origin":
-        """What `dataclasses.asdict` made of it."""
-        options: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in stored["read"].items()
-        }
-        return cls(tuple(stored["data"]), ReadOptions(**options))
-
 
 def log_of(policy: StatePolicy, where: str) -> Log:
     """The log that a policy was trained on, read again without its actions."""
@@ -43,7 +35,7 @@ def log_of(policy: StatePolicy, where: str) -> Log:
             f"{where}: does not say where its log is, which the inverse dynamics model learns from too: "
             "give it (log=... in Python), or leave it out with --no-bootstrap (bootstrap=False)"
         )
-    origin = Origin.from_json(data["origin"])
+    origin = from_json(Origin, data["origin"], where)
     way_out = "restore it, or leave it out with --no-bootstrap (bootstrap=False)"
     try:
         log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))

@@ -15,7 +15,7 @@ from typing import Literal
 _RISE = 1.1
 _LEAST_SHIFT = 0.1
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def warn_of_imitation(penalty: Penalty, return_spread: float) -> None:
     """
     shift = 2 * penalty.reward_scale * return_spread / penalty.weight if penalty.alpha > 0 else math.inf
     if penalty.loss == "mse" and shift < _LEAST_SHIFT:
-        _log.warning(
+        logger.warning(
             "the log's discounted returns spread by only %.3g, little beside %s: only imitation will be "
             "learnt; lower --alpha or raise --reward-scale, either by a factor of about %.2g",
             return_spread,
@@ -83,7 +83,7 @@ class PenaltyWatch:
         if self._told or pull <= self._penalty.weight or risen <= _RISE * self._lowest:
             return
         self._told = True
-        _log.warning(
+        logger.warning(
             "step %d: TD errors pull with %.3g, more than %s can hold, and the penalty has risen from %.2g to "
             "%.2g: proposals are leaving the log; start again with --alpha several times %.2g, or with a lower "
             "--reward-scale where rewards are far above 1 a step",

@@ -22,7 +22,7 @@ class AwacConfig(LabelledSettings, kind="awac"):
     hidden: tuple[Count, ...] = (256, 256, 256)
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 3e-4
-    """Of the critics and the policy."""
+    """Step size of Adam."""
     discount: Fraction = 0.99
     """γ: the weight of a reward one step later."""
     n_step: Count = 1

@@ -1,7 +1,7 @@
-"""Cal-QL: SAC whose critics hold down what was not done, though not below what was earned in fact.
+"""Cal-QL: SAC with a CQL penalty, calibrated by Monte-Carlo returns.
 
-The penalty is CQL's: a soft maximum of Q over all actions, less Q of the data's own. Values that fell far below the
-returns of the log would have to be unlearnt as soon as the agent acts; the bound keeps them on the scale of those.
+The penalty is a soft maximum of Q over all actions, minus Q of the data's own. Values far below the returns of the log
+would have to be corrected as soon as the agent acts; the returns as a lower bound prevent that.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ class CalQlConfig(LabelledSettings, kind="cal-ql"):
     hidden: tuple[Count, ...] = (256, 256)
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 3e-4
-    """Of the critics."""
+    """Step size of Adam, of the critics alone."""
     policy_learning_rate: NonNegative = 3e-5
     """Of the policy and its temperature."""
     discount: Fraction = 0.99

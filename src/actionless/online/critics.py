@@ -25,7 +25,8 @@ class Critics(eqx.Module):
         """Critics that have learnt nothing."""
         if spec.bins is not None:
             raise ActionlessError(
-                f"this agent needs continuous actions, this task's come in {spec.bins} bins: take the agent decqn"
+                f"this agent needs continuous actions, and these have {spec.bins} choices: use an agent for discrete "
+                "actions"
             )
         sizes = (spec.state_dim + spec.action_dim, *hidden, 1)
         return cls(Ensemble.create(count, sizes, key, layer_norm=layer_norm))

@@ -89,7 +89,7 @@ class Decqn(Agent):
     def create(cls, spec: Spec, config: DecqnConfig, key: PRNGKeyArray) -> "Decqn":
         """An agent that has learnt nothing; its target network begins equal to the online one."""
         if spec.bins is None:
-            raise ActionlessError("decqn chooses among bins, this task's actions are continuous: give a number of bins")
+            raise ActionlessError("decqn needs discrete actions, and these are continuous: give a number of bins")
         sizes = (spec.state_dim, *config.hidden, spec.bins * spec.action_dim)
         network = Ensemble.create(config.ensemble, sizes, key)
         return cls(

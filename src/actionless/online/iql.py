@@ -27,7 +27,7 @@ class IqlConfig(LabelledSettings, kind="iql"):
     hidden: tuple[Count, ...] = (256, 256)
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 3e-4
-    """Of the critics, the value and the policy."""
+    """Step size of Adam."""
     discount: Fraction = 0.99
     """γ: the weight of a reward one step later."""
     n_step: Count = 1

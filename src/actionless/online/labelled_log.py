@@ -51,14 +51,14 @@ class LabelledLog:
         if log.state_dim != environment.spec.state_dim:
             raise ActionlessError(
                 f"{path}: has {log.state_dim} state variables, and '{environment.name}' has "
-                f"{environment.spec.state_dim}: give a log of this task"
+                f"{environment.spec.state_dim}: give a log of this environment"
             )
         if log.source.format == FACTORISED:
             raise ActionlessError(f"{path}: holds choices, and these agents need continuous actions: give another log")
         if log.actions.shape[1] != environment.spec.action_dim:
             raise ActionlessError(
                 f"{path}: has {log.actions.shape[1]} numbers per action, and '{environment.name}' takes "
-                f"{environment.spec.action_dim}: give a log of this task"
+                f"{environment.spec.action_dim}: give a log of this environment"
             )
         return cls(
             log=log,

@@ -31,7 +31,7 @@ FORMAT = 1
 
 _ARRAYS, _STATE, _MANIFEST = "arrays.safetensors", "state.json", "manifest.json"
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 class DamagedError(Exception):
@@ -92,7 +92,7 @@ class Checkpoints:
                 return _read(path, like, old_names or {})
             except DamagedError as error:
                 damage = damage or error
-                _log.warning("checkpoint %s is damaged (%s): using the one before it", path, error)
+                logger.warning("checkpoint %s is damaged (%s): using the one before it", path, error)
         if damage is not None:
             raise ActionlessError(
                 f"{self.directory}: no checkpoint is intact ({damage}); restore one, "

@@ -29,7 +29,7 @@ _PACKAGES = ("actionless", "equinox", "jax", "jaxlib", "numpy")
 _SIMULATORS = ("dm-control", "gymnasium", "mujoco")
 """What decides the episodes of a run with an environment."""
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 def installed_versions() -> dict[str, str]:
@@ -162,7 +162,7 @@ def _warn_of_changes(path: Path, manifest: Manifest) -> None:
     ):
         if names:
             changes = "; ".join(f"{name} {was[name]}, now {now[name]}" for name in sorted(names))
-            _log.warning("%s was made with %s: %s", path, changes, consequence)
+            logger.warning("%s was made with %s: %s", path, changes, consequence)
 
 
 def remove_run(path: Path) -> None:

@@ -24,7 +24,7 @@ from actionless.runs.sinks import Journal, SinkName, last_values
 
 State = TypeVar("State")
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 class DivergedError(Exception):
@@ -130,7 +130,7 @@ def drive(
                 saved_at = time.perf_counter()
             state, step = ahead.state, ahead.step
             if stopping:
-                _log.warning("stopped at step %d; `actionless resume %s` resumes it", step, run.path)
+                logger.warning("stopped at step %d; `actionless resume %s` resumes it", step, run.path)
                 break
         stop.obey()
     final = last_values(run.path / "metrics.jsonl")

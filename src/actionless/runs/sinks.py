@@ -21,7 +21,7 @@ SinkName = Literal["tensorboard", "wandb"]
 
 _MOST_OF_A_ROW = 65536
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 class Sink(abc.ABC):
@@ -180,7 +180,7 @@ def _cut_back(path: Path, step: int) -> None:
     kept = [(row["step"], end) for row, end in _rows_with_ends(path) if row["step"] <= step]
     last, end = kept[-1] if kept else (0, 0)
     if last < step:
-        _log.warning("%s ends at step %d, the checkpoint is of step %d: rows between are lost", path, last, step)
+        logger.warning("%s ends at step %d, the checkpoint is of step %d: rows between are lost", path, last, step)
     os.truncate(path, end)
 
 

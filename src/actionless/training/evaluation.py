@@ -1,4 +1,4 @@
-"""What an agent is worth in its task: whole episodes of its best actions, no exploration, no guide."""
+"""What an agent is worth in its environment: whole episodes of its best actions, no exploration, no guide."""
 
 import numpy as np
 from jaxtyping import Float
@@ -9,11 +9,11 @@ from actionless.online.environments import Environment
 from actionless.randomness import generator
 
 MOST_STEPS = 100_000
-"""Of one episode: a task without an end would never be evaluated."""
+"""Of one episode: an environment without an end would never be evaluated."""
 
 
 def episode_seed(seed: int, number: int) -> int:
-    """What the task is reset with at the beginning of an episode; evaluation counts its episodes from -1 down."""
+    """The seed that an episode is reset with. Evaluation counts its episodes from -1 down."""
     # A counter has no sign: episodes of evaluation lie beyond any that training reaches.
     return int(generator(seed, "episodes", number % 2**63).integers(2**31))
 

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +78,10 @@ def finetune(
     config = finetune_settings(environment, method, scale, settings, log=log, sinks=tuple(sinks))
     manifest = Manifest("finetune", to_json(config), seed, described(log, origin))
     if seeds == 1:
-        task = _task(config, seed, log)
-        with Run.create(out, manifest, overwrite=overwrite) as run:
-            return work(run, task)
-    with closing(make(environment)) as task:
-        _labelled(config, seed, log, task)
+        with closing(_loop(config, seed, log)) as loop, Run.create(out, manifest, overwrite=overwrite) as run:
+            return work(run, loop)
+    with closing(make(environment)) as made:
+        _labelled(config, seed, log, made)
     numbers = tuple(range(seed, seed + seeds))
     several = SeveralSeeds(numbers, config.all_steps, HEADLINE, _memory(config, log))
     del log  # Every seed's process reads its own.
@@ -95,16 +94,20 @@ def resume_run(run: Run, log: Log | None = None) -> AgentPolicy:
         log = read_again(run.path, run.manifest)
     else:
         require_same(log, run.path, run.manifest)
-    return work(run, _task(online_settings(run.path, run.manifest), run.manifest.seed, log))
+    return work(run, _loop(online_settings(run.path, run.manifest), run.manifest.seed, log))
 
 
-def _task(config: OnlineSettings, seed: int, log: Log) -> OnlineLoop:
-    environment, evaluation = (make(config.environment) for _ in range(2))
-    return OnlineLoop(environment, evaluation, config, seed, labelled=_labelled(config, seed, log, environment))
+def _loop(config: OnlineSettings, seed: int, log: Log) -> OnlineLoop:
+    """All that a run needs, made and checked before anything is written."""
+    with ExitStack() as stack:
+        environment, evaluation = (stack.enter_context(closing(make(config.environment))) for _ in range(2))
+        labelled = _labelled(config, seed, log, environment)
+        stack.pop_all()
+    return OnlineLoop(environment, evaluation, config, seed, labelled=labelled)
 
 
 def _labelled(config: OnlineSettings, seed: int, log: Log, environment: Environment) -> LabelledLog:
-    first = environment.reset(episode_seed(seed, 0))  # a task that does not work is known before anything is written
+    first = environment.reset(episode_seed(seed, 0))  # refused before anything is written
     labelled = LabelledLog.of(log, environment, config.learner.discount, config.reward_scale)
     warn_if_unfamiliar(log, first, environment.name)
     return labelled

@@ -26,7 +26,7 @@ FIRST_ROW = 10
 _BUFFER_BYTES = 64 * 2**20
 _SECONDS_PER_DISPATCH = 1.0
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 class OfflineLoop(Loop[TrainState]):
@@ -55,7 +55,7 @@ class OfflineLoop(Loop[TrainState]):
         self._pace = _Pace(self._batches.capacity)
         self._watch = settings.learner.watch(self._held_out.returns)
         if len(split.held_out) == 0:
-            _log.warning("nothing is held out%s: measured on training data", _why(log))
+            logger.warning("nothing is held out%s: measured on training data", _why(log))
 
     def begin(self) -> TrainState:
         """A learner that has learnt nothing."""

@@ -36,11 +36,11 @@ HEADLINE = ("eval/return", "episode/return", "loss")
 
 _SECONDS_PER_DISPATCH = 1.0
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 class Episode(NamedTuple):
-    """Where the agent stands in its task."""
+    """Where the agent stands in its environment."""
 
     number: int
     length: int
@@ -160,7 +160,7 @@ class OnlineLoop(Loop[OnlineState]):
         return min(row for row in (regular, self.config.offline_steps, self.steps) if row > step)
 
     def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
-        """Steps in the task, unless the log is still learnt from, then an update for each."""
+        """Steps in the environment, unless the log is still learnt from, then an update for each."""
         behaviour = state.train_state.learner.behaviour
         for now in range(max(step, self.config.offline_steps), stop):
             state = self._step(state, behaviour, now)
@@ -230,6 +230,8 @@ class OnlineLoop(Loop[OnlineState]):
             values = each.observe(
                 episode.state, action, after.reward, after.state, step, terminated=after.terminated, first=first
             )
+            if not isinstance(values, Mapping):
+                raise ActionlessError(f"guidance '{each.name}': observe gave {values!r}, and has to return its columns")
             if not values.keys() <= each.columns.keys():
                 unknown = sorted(values.keys() - each.columns.keys())[0]
                 raise ActionlessError(f"guidance '{each.name}' gives values of '{unknown}', which its columns lack")
@@ -244,7 +246,7 @@ class OnlineLoop(Loop[OnlineState]):
         low, high = 0, logged + len(replay)
         if config.log_share is not None:
             # Whole episodes alone, as published: their returns are known. A share that held the first few steps in the
-            # task again and again undid within one episode what the log had taught.
+            # environment again and again undid within one episode what the log had taught.
             whole = max(0, len(replay) - state.episode.length)
             share = config.log_share if whole else 1.0
             from_log = np.arange(size) % config.batch_size < round(share * config.batch_size)
@@ -264,7 +266,10 @@ class OnlineLoop(Loop[OnlineState]):
             metrics["episode/return"] = done.returns / done.episodes
             metrics["episode/length"] = done.lengths / done.episodes
         for each in self._guidance:
-            metrics |= each.metrics()
+            own = each.metrics()
+            if taken := sorted(own.keys() & {*metrics, "step", "eval/return", "eval/return_std"}):
+                raise ActionlessError(f"guidance '{each.name}' reports '{taken[0]}', which there is already: rename it")
+            metrics |= own
         if step % self.config.evaluate_every == 0 or step in (self.config.offline_steps, self.steps):
             metrics |= self._evaluate(state.train_state.learner.behaviour)
             if self.snapshots is not None:
@@ -272,7 +277,7 @@ class OnlineLoop(Loop[OnlineState]):
         return metrics
 
     def _evaluate(self, behaviour: Behaviour) -> dict[str, float]:
-        """The agent alone, in a copy of the task."""
+        """The agent alone, in a copy of the environment."""
         returns = returns_of(
             self._evaluation, lambda states: best_actions(behaviour, states), self.config.loop.episodes, self._seed
         )
@@ -292,7 +297,7 @@ class OnlineLoop(Loop[OnlineState]):
                 reached = self._environment.step(action).state
             if np.array_equal(reached, episode.state):
                 return episode
-        _log.warning(
+        logger.warning(
             "%s: the episode cannot be restored, it does not repeat itself from its seed and actions: "
             "a new one begins, and the run differs from one that never stopped",
             self._environment.name,
@@ -321,11 +326,12 @@ def _checked_proposal(action: Any, spec: Spec, name: str, step: int) -> Shaped[n
     if not np.isfinite(proposed).all():
         raise DivergedError(f"the action that guidance '{name}' proposes", step)
     low, high = (-1, 1) if spec.bins is None else (0, spec.bins - 1)
-    if proposed.shape == (spec.action_dim,) and low <= proposed.min() and proposed.max() <= high:
+    fits = proposed.shape == (spec.action_dim,) and low <= proposed.min() and proposed.max() <= high
+    if fits and (spec.bins is None or (proposed == np.round(proposed)).all()):
         return proposed.astype(np.float32 if spec.bins is None else np.int32, copy=False)
     raise ActionlessError(
-        f"guidance '{name}' proposed {proposed.tolist()} at step {step}, where {spec.action_dim} numbers from {low} to "
-        f"{high} are needed"
+        f"guidance '{name}' proposed {proposed.tolist()} at step {step}, where {spec.action_dim} "
+        f"{'' if spec.bins is None else 'whole '}numbers from {low} to {high} are needed"
     )
 
 

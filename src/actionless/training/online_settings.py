@@ -177,6 +177,7 @@ def train_settings(
     )
     fixed = (*_NOT_OF_TRAIN, *(() if entry.bins_actions else ("action_bins",)))
     settings = changed(settings, given, agent, fixed=fixed).completed()
+    _require_own(settings.learner, entry.config, agent)
     return dataclasses.replace(settings, guidance=kinds.completed(settings.guidance, guide, settings.steps))
 
 
@@ -206,6 +207,7 @@ def finetune_settings(
         sinks=sinks,
     )
     settings = changed(settings, given, method, fixed=_NOT_OF_FINETUNE)
+    _require_own(settings.learner, entry.config, method)
     if log is not None and entry.return_spread is not None and "reward_scale" not in given:
         settings = dataclasses.replace(settings, reward_scale=_reward_scale(log, method, entry.return_spread))
     return settings.completed()
@@ -240,6 +242,12 @@ def _reward_scale(log: Log, method: str, spread: float) -> float:
             f"{best:.6g}: say what to multiply rewards by (--reward-scale, 1 leaves them as they are)"
         )
     return spread / (best - worst)
+
+
+def _require_own(learner: AgentSettings, config: type[AgentSettings], name: str) -> None:
+    """Refuse settings of another agent, given as a whole."""
+    if type(learner) is not config:
+        raise ActionlessError(f"learner: {type(learner).__name__} is not what {name} takes: give a {config.__name__}")
 
 
 def _require_sinks(sinks: tuple[SinkName, ...]) -> None:

@@ -1,4 +1,4 @@
-"""From a log to a state policy, in a run directory that can be gone on with."""
+"""From a log to a state policy, in a run directory that can be resumed."""
 
 import dataclasses
 import logging
@@ -19,7 +19,7 @@ from actionless.offline.policies import load_policy
 from actionless.runs.directory import Manifest, Run, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
-from actionless.settings import ScaleName, Seed, check_value, to_json
+from actionless.settings import ScaleName, Seed, check_value, from_json, to_json
 from actionless.training.offline import OfflineLoop, shown_metrics
 from actionless.training.pretrain_settings import (
     DEFAULT_SCALE,
@@ -31,7 +31,7 @@ from actionless.training.pretrain_settings import (
 )
 from actionless.training.seeds import SeveralSeeds, start_seeds
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 @documented(pretrain_options())
@@ -98,7 +98,7 @@ def _read(
         _check_actions(settings, read)
         log, origin = read_with(data, read), Origin.of(data, read)
         for warning in log.warnings:
-            _log.warning("%s: %s", log.source.path, warning)
+            logger.warning("%s: %s", log.source.path, warning)
     _require_actions_to_match(log, settings)
     return log, origin
 
@@ -110,7 +110,7 @@ def read_again(run: Path, manifest: Manifest) -> Log:
         raise ActionlessError(
             f"{run}: its log was handed over from Python: `actionless.resume('{run}', log)` resumes it"
         )
-    restored = Origin.from_json(origin)
+    restored = from_json(Origin, origin, str(run / "run.json"))
     log = read_with(restored.data, restored.read)
     require_same(log, run, manifest)
     return log

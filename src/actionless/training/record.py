@@ -1,6 +1,6 @@
 """Logs of our own agents: random, medium, expert, and what a run lived through on its way to medium.
 
-One training run serves all levels of a task. Its agent is kept as it was at each evaluation; which of these
+One training run serves all levels of an environment. Its agent is kept as it was at each evaluation; which of these
 snapshots is called what is decided by their evaluated returns.
 """
 
@@ -18,13 +18,14 @@ from jaxtyping import Int, Real, Shaped
 from actionless.data.log import float_type
 from actionless.data.recording import Recording, check_recording_target, write_recording
 from actionless.errors import ActionlessError
+from actionless.execution.job import is_done
 from actionless.online.action_translation import Translation
 from actionless.online.agent import best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.environments import Environment, make
 from actionless.online.replay import Replay
 from actionless.randomness import generator
-from actionless.runs.directory import Run, read_manifest, read_result
+from actionless.runs.directory import read_manifest
 from actionless.runs.progress import ProgressDisplay
 from actionless.runs.several_seeds import has_several_seeds
 from actionless.runs.sinks import read_rows
@@ -32,7 +33,8 @@ from actionless.settings import Count, ScaleName, Seed, check_value
 from actionless.training import evaluation
 from actionless.training.online import explore, random_action
 from actionless.training.online_settings import OnlineSettings, online_settings, train_settings
-from actionless.training.train import SNAPSHOTS, replay_of, resume_run, train
+from actionless.training.resume import resume
+from actionless.training.train import SNAPSHOTS, replay_of, train
 
 Level = Literal["random", "medium", "expert", "replay"]
 
@@ -44,7 +46,7 @@ _MEDIUM = 1 / 3
 _EPISODES_OF_A_LEVEL = 2**40
 _SHOW_EVERY = 100
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 Act = Callable[[Real[np.ndarray, " dim"], int], Shaped[np.ndarray, " actions"]]
 
@@ -63,13 +65,13 @@ def record(
     seed: int = 0,
     overwrite: bool = False,
 ) -> Path:
-    """Record a log of a task in D4RL's layout, with actions and reference scores.
+    """Record a log of an environment in D4RL's layout, with actions and reference scores.
 
         actionless.record("Hopper-v5", "hopper-medium.hdf5", level="medium", steps=100_000, run="runs/hopper")
         log = actionless.read("hopper-medium.hdf5")
 
     The agent is trained in `run` (by default beside the file, with `.run` behind its name), unless that is done
-    already; a run that stopped is gone on with. Random actions need no agent: without `run`, none is trained, and
+    already; a run that stopped is resumed. Random actions need no agent: without `run`, none is trained, and
     the file lacks the expert's score.
     """
     out = Path(out)
@@ -81,12 +83,12 @@ def record(
     asked = {"steps": train_steps, "action_bins": action_bins}
     given = {"snapshots": True} | {name: value for name, value in asked.items() if value is not None}
     config = train_settings(environment, agent, scale, given)
-    with closing(make(environment, bins=config.action_bins)) as task:
+    with closing(make(environment, bins=config.action_bins)) as made:
         trained = None
         if run is not None or level != "random":
             folder = out.with_name(f"{out.name}.run") if run is None else Path(run)
             trained = _trained(folder, config, seed, given)
-        recording, metadata = _recorded(task, level, steps, seed, trained)
+        recording, metadata = _recorded(made, level, steps, seed, trained)
     about = {"environment": environment, "level": level, "seed": seed, **metadata}
     returns = recording.episode_returns
     measured = {"steps": len(recording.rewards), "episodes": len(returns), "mean_return": float(returns.mean())}
@@ -130,19 +132,18 @@ def _trained(path: Path, config: OnlineSettings, seed: int, given: Mapping[str, 
         train(config.environment, path, agent=config.agent, scale=config.scale, seed=seed, **given)
     else:
         _require_same(path, config, seed)
-        if read_result(path) is None:
-            with Run.open(path) as run:
-                resume_run(run)
+        if not is_done(path):
+            resume(path)
     rows = read_rows(path / "metrics.jsonl")
     evaluations = {int(row["step"]): row["eval/return"] for row in rows if "eval/return" in row}
     return Trained(path, config, evaluations)
 
 
 def _require_same(path: Path, config: OnlineSettings, seed: int) -> None:
-    """Whatever else a run departs in (`actionless train --snapshots` has more options) is its own affair."""
+    """Refuse a run of other settings. Those that only `actionless train --snapshots` has may differ."""
     manifest = read_manifest(path)
     if manifest.verb != "train" or has_several_seeds(manifest):
-        raise ActionlessError(f"{path}: no run of one agent in a task; choose another --run")
+        raise ActionlessError(f"{path}: not a run of `train` with one seed; choose another --run")
     stored = online_settings(path, manifest)
     if not stored.loop.snapshots:
         raise ActionlessError(f"{path}: was trained without --snapshots, which are needed here; choose another --run")
@@ -155,37 +156,39 @@ def _require_same(path: Path, config: OnlineSettings, seed: int) -> None:
 
 
 def _recorded(
-    task: Environment, level: Level, steps: int, seed: int, trained: Trained | None
+    environment: Environment, level: Level, steps: int, seed: int, trained: Trained | None
 ) -> tuple[Recording, dict[str, Any]]:
     """The log, and what is to be said of the agent behind it."""
     chance = generator(seed, "recorded actions", 0)
-    random_return = _reference(task, lambda _: random_action(task.spec, chance)[None], seed)
+    random_return = _reference(environment, lambda _: random_action(environment.spec, chance)[None], seed)
     metadata: dict[str, Any] = {"reference_episodes": REFERENCE_EPISODES, "random_return": random_return}
     seeds = partial(_episode_seed, seed, level)
     if trained is not None:
         best = expert_step(trained.evaluations)
         if level == "expert" and trained.evaluations[best] <= random_return:
-            _log.warning(
+            logger.warning(
                 "the agent never became better than random actions (a return of %.4g at best, %.4g by chance): "
                 "this is no expert; train longer (--train-steps) in another --run",
                 trained.evaluations[best],
                 random_return,
             )
-        metadata["expert_return"] = _reference(task, partial(best_actions, trained.snapshot(best).behaviour), seed)
+        metadata["expert_return"] = _reference(
+            environment, partial(best_actions, trained.snapshot(best).behaviour), seed
+        )
         metadata |= {"agent": trained.config.agent, "train_steps": trained.config.steps}
         if level != "random":
             step = best if level == "expert" else medium_step(trained.evaluations, random_return)
             metadata["agent_step"] = step
             if level == "replay":
-                return from_replay(replay_of(trained.path), task.translation, step, steps), metadata
-            return roll_out(task, _exploring(trained.snapshot(step), seeds(0)), steps, seeds), metadata
+                return from_replay(replay_of(trained.path), environment.translation, step, steps), metadata
+            return roll_out(environment, _exploring(trained.snapshot(step), seeds(0)), steps, seeds), metadata
     draw = generator(seed, "recorded actions", 1)
-    return roll_out(task, lambda *_: random_action(task.spec, draw), steps, seeds), metadata
+    return roll_out(environment, lambda *_: random_action(environment.spec, draw), steps, seeds), metadata
 
 
-def _reference(task: Environment, act: evaluation.Act, seed: int) -> float:
+def _reference(environment: Environment, act: evaluation.Act, seed: int) -> float:
     other = int(generator(seed, "recorded episodes", 0).integers(2**32))
-    return float(evaluation.returns_of(task, act, REFERENCE_EPISODES, other).mean())
+    return float(evaluation.returns_of(environment, act, REFERENCE_EPISODES, other).mean())
 
 
 def _episode_seed(seed: int, level: Level, number: int) -> int:
@@ -206,16 +209,16 @@ def _exploring(policy: AgentPolicy, seed: int) -> Act:
     return act
 
 
-def roll_out(task: Environment, act: Act, steps: int, seed_of: Callable[[int], int]) -> Recording:
-    """So many steps in the task; the last episode is cut off where they end."""
-    episode, total, state = 0, 0.0, task.reset(seed_of(0))
-    states, next_states = (np.zeros((steps, task.spec.state_dim), float_type(state.dtype)) for _ in range(2))
-    actions = np.zeros((steps, task.spec.action_dim), np.float32 if task.spec.bins is None else np.int32)
+def roll_out(environment: Environment, act: Act, steps: int, seed_of: Callable[[int], int]) -> Recording:
+    """A number of steps in the environment; the last episode is cut off where they end."""
+    episode, total, state = 0, 0.0, environment.reset(seed_of(0))
+    states, next_states = (np.zeros((steps, environment.spec.state_dim), float_type(state.dtype)) for _ in range(2))
+    actions = np.zeros((steps, environment.spec.action_dim), np.float32 if environment.spec.bins is None else np.int32)
     rewards, terminals, timeouts = np.zeros(steps), np.zeros(steps, bool), np.zeros(steps, bool)
-    with ProgressDisplay(task.name, steps, 0, ("episode/return",)) as display:
+    with ProgressDisplay(environment.name, steps, 0, ("episode/return",)) as display:
         for step in range(steps):
             states[step], actions[step] = state, act(state, step)
-            after = task.step(actions[step])
+            after = environment.step(actions[step])
             state, total = after.state, total + after.reward
             rewards[step], next_states[step] = after.reward, state
             terminals[step], timeouts[step] = after.terminated, after.truncated and not after.terminated
@@ -224,11 +227,11 @@ def roll_out(task: Environment, act: Act, steps: int, seed_of: Callable[[int], i
                 display.show(step + 1, {"episode/return": total} if over else {})
             if over and step + 1 < steps:
                 episode += 1
-                total, state = 0.0, task.reset(seed_of(episode))
+                total, state = 0.0, environment.reset(seed_of(episode))
     timeouts[-1] = not terminals[-1]
     return Recording(
         states=states,
-        actions=np.asarray(task.translation(actions)),
+        actions=np.asarray(environment.translation(actions)),
         rewards=rewards,
         next_states=next_states,
         terminals=terminals,
@@ -247,7 +250,7 @@ def from_replay(replay: Replay, translation: Translation, until: int, steps: int
             "them: record this level from a shorter run (--train-steps)"
         )
     if until - first < steps:
-        _log.warning("the run was medium at step %d: %d transitions instead of %d", until, until - first, steps)
+        logger.warning("the run was medium at step %d: %d transitions instead of %d", until, until - first, steps)
     slots = np.arange(first, until) % replay.capacity
     terminals = replay.terminals[slots]
     timeouts = replay.ends[slots] & ~terminals

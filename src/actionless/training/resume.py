@@ -21,7 +21,7 @@ _HOMES = {
 }
 """The module of each verb: `resume_run(run, ...)` takes a run to its end, `load_policy(run)` gives what was learnt."""
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 def resume(run: str | Path, log: Log | None = None, guidance: Sequence[Guidance] | None = None, **settings: Any) -> Any:
@@ -48,7 +48,7 @@ def resume(run: str | Path, log: Log | None = None, guidance: Sequence[Guidance]
             _warn_of_damage(seed_path)
         return [home.load_policy(seed_path) for seed_path in resume_seeds(path)]
     if is_done(path):
-        _log.warning("%s is finished already", path)
+        logger.warning("%s is finished already", path)
         return home.load_policy(path)
     _warn_of_damage(path)
     with Run.open(path) as opened:
@@ -61,4 +61,4 @@ def _warn_of_damage(path: Path) -> None:
     if is_done(path) or not (path / "result.json").exists():
         return
     part = "policy is missing or" if has_whole_result(path) else "result.json is"
-    _log.warning("%s: its %s damaged; it is made again from the newest checkpoint", path, part)
+    logger.warning("%s: its %s damaged; it is made again from the newest checkpoint", path, part)

@@ -23,7 +23,7 @@ from actionless.runs.several_seeds import (
 )
 from actionless.runs.sinks import last_row
 
-_log = logging.getLogger("actionless")
+logger = logging.getLogger("actionless")
 
 
 def start_seeds(out: Path, manifest: Manifest, several: SeveralSeeds, *, overwrite: bool = False) -> list[Path]:
@@ -37,7 +37,7 @@ def resume_seeds(path: Path) -> list[Path]:
     with Run.open(path) as run:
         if not is_done(path):
             return _work(run)
-        _log.warning("%s is finished already", path)
+        logger.warning("%s is finished already", path)
         return seed_paths(path, run.manifest)
 
 
@@ -49,7 +49,7 @@ def _work(run: Run) -> list[Path]:
         try:
             outcomes = LocalProcesses().run(jobs, _Display(shown, paths))
         except (KeyboardInterrupt, SystemExit):
-            _log.warning("stopped; `actionless resume %s` resumes it", run.path)
+            logger.warning("stopped; `actionless resume %s` resumes it", run.path)
             raise
     error = worst_error(outcomes)
     if error is not None:
@@ -90,7 +90,7 @@ class _Display(Watch):
         """Name a failure while other seeds go on; that of the last one is raised at once."""
         self._unfinished -= 1
         if outcome.state == "failed" and self._unfinished:
-            _log.warning("%s failed: %s; see %s", outcome.job.out, outcome.error, outcome.job.output)
+            logger.warning("%s failed: %s; see %s", outcome.job.out, outcome.error, outcome.job.output)
 
     def waiting(self) -> None:
         """Look at what the seeds have written; a metric that not every row has keeps its last value."""

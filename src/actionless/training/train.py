@@ -88,11 +88,11 @@ def train(
             f"seeds={seeds}: each has a process of its own, which an object, function or log from Python does not "
             "reach: call train once for each seed"
         )
-    loop = _loop(config, seed, log)
     if seeds == 1:
-        with Run.create(out, manifest, overwrite=overwrite) as run:
+        with closing(_loop(config, seed, log)) as loop, Run.create(out, manifest, overwrite=overwrite) as run:
             return work(run, loop)
     # Each seed makes its own: what is wrong with it or its guide is to be known before any of them begins.
+    loop = _loop(config, seed, log)
     loop.close()
     numbers = tuple(range(seed, seed + seeds))
     several = SeveralSeeds(numbers, config.all_steps, loop.headline, _memory(config, loop.spec, manifest.data))
@@ -189,7 +189,7 @@ def _check_guide(config: OnlineSettings, environment: Environment) -> None:
     if variables != environment.spec.state_dim:
         raise ActionlessError(
             f"{config.guide}: proposes changes of {variables} variables, and {config.environment} has "
-            f"{environment.spec.state_dim}: pre-train on a log of this task"
+            f"{environment.spec.state_dim}: pre-train on a log of this environment"
         )
 
 
