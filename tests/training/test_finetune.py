@@ -140,7 +140,7 @@ def test_whole_episodes_in_a_replay_that_has_gone_round(data):
     log = actionless.read(data, with_actions=True)
     given = {"offline_steps": 0, "steps": 50, "batch_size": 16, "loop": LOOP}
     config = dataclasses.replace(finetune_settings(TASK, "cal-ql", "smoke", given, log=log), replay_size=10)
-    task = module._task(config, 0, log)
+    task = module._loop(config, 0, log)
     state = task.begin()
     for step in range(14):
         state.replay.add(np.full(2, float(step)), np.zeros(2), 0.0, np.zeros(2), False, step == 11)
