@@ -1,4 +1,4 @@
-"""What the command line says to somebody who can mend it."""
+"""What the command line says about a mistake of the user."""
 
 from actionless import cli
 

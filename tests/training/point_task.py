@@ -34,7 +34,7 @@ class Forgetful(Point):
 
 
 class Mixed(Point):
-    """Begins with less precise numbers than it goes on with, against what its space says."""
+    """Begins with less precise numbers than it continues with, against what its space says."""
 
     def reset(self, *, seed=None, options=None):
         state, about = super().reset(seed=seed)

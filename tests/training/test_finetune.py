@@ -278,7 +278,7 @@ def test_mistakes(tmp_path, log, options, message):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_log_of_another_task_is_doubted_and_not_refused(tmp_path, caplog):
+def test_a_log_of_another_environment_brings_a_warning(tmp_path, caplog):
     log = labelled()
     far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
     run(tmp_path / "run", far_away, steps=0)

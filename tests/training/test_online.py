@@ -336,7 +336,7 @@ def test_a_policy_of_another_task_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_policy_of_a_task_with_as_many_variables_is_doubted(tmp_path, caplog):
+def test_a_policy_of_an_environment_with_as_many_variables_brings_a_warning(tmp_path, caplog):
     log = point_log()
     far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
     actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)
@@ -362,7 +362,7 @@ def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, pol
     assert "never acts" not in caplog.text
 
 
-def test_several_seeds_with_a_log_that_is_doubted_say_so_once_and_before_all(tmp_path, caplog):
+def test_several_seeds_warn_of_an_unfamiliar_log_once_and_before_all(tmp_path, caplog):
     log = point_log()
     far_away = dataclasses.replace(log, states=log.states + 100, next_states=log.next_states + 100)
     actionless.pretrain(save(far_away, tmp_path / "far.npz"), tmp_path / "far", scale="smoke", steps=20)

@@ -131,7 +131,7 @@ class PlanNetwork(eqx.Module):
 
 
 def is_step(times: Int[Array, "windows steps"]) -> Bool[Array, "windows steps"]:
-    """False where a window begins before its episode does: so many steps before the last as that one has none."""
+    """False for padding before the episode starts."""
     steps = times.shape[1]
     before_last = jnp.arange(steps - 1, -1, -1, dtype=times.dtype)
     return times[:, -1:] >= before_last[None]

@@ -1,6 +1,6 @@
 """What every online agent is: a behaviour that acts, and a pure step from one agent to the next.
 
-Agents see raw states. Continuous actions are in [-1, 1] whatever the task's limits; factorised ones are the
+Agents see raw states. Continuous actions are in [-1, 1] whatever the environment's limits; factorised ones are the
 index of a bin in each dimension. The environment translates both.
 """
 
@@ -30,7 +30,7 @@ RETURNS = "returns"
 
 @dataclass(frozen=True)
 class Spec:
-    """What an agent must know of its task."""
+    """What an agent must know of its environment."""
 
     state_dim: int
     action_dim: int
@@ -78,7 +78,7 @@ class Transitions(eqx.Module):
     """What an agent learns from.
 
     `rewards` are the discounted sum of the steps that `next_states` lies ahead, `discounts` what its value then
-    counts for: γ to the power of those steps, 0 where the task ended. A time limit ends nothing.
+    counts for: γ to the power of those steps, 0 at a terminal. A time limit is none.
     """
 
     states: Float[Rows, "batch dim"]

@@ -23,7 +23,7 @@ from actionless.trees import pack, unpack
 
 @dataclass(frozen=True, eq=False)
 class AgentPolicy:
-    """Acts as a trained agent does at its best, in the task's own actions: no exploration, no guide."""
+    """Acts as a trained agent does at its best, in the environment's own actions: no exploration, no guide."""
 
     behaviour: Behaviour
     exploration: Any
@@ -50,7 +50,7 @@ class AgentPolicy:
         return cls(agent.behaviour, exploration, name, config, agent.spec, environment.name, translation, provenance)
 
     def act(self, states: Real[np.ndarray, "*batch dim"]) -> Shaped[np.ndarray, "..."] | np.integer:
-        """The best action for one state or a batch, as the task's `step` takes it."""
+        """The best action for one state or a batch, as the environment's `step` takes it."""
         if states.shape[-1:] != (self.spec.state_dim,):
             raise ActionlessError(
                 f"states of shape {states.shape}: the agent was trained on {self.spec.state_dim} numbers per state"
@@ -59,7 +59,7 @@ class AgentPolicy:
         return self.translation(actions.reshape(*states.shape[:-1], self.spec.action_dim))
 
     def save(self, directory: str | Path) -> None:
-        """Write the agent so that it loads without the task."""
+        """Write the agent so that it loads without the environment."""
         arrays, _ = pack((self.behaviour, self.exploration))
         description = {
             "kind": "agent",

@@ -1,4 +1,4 @@
-"""From a log with actions to an agent that goes on learning in its task: the online loop, begun offline."""
+"""From a log with actions to an agent that continues to learn in its environment: the online loop, begun offline."""
 
 import dataclasses
 import logging
