@@ -105,6 +105,7 @@ def test_two_jobs_for_one_directory(tmp_path):
         (143, "", ProcessKilledError, "OUT: its process was stopped by SIGTERM"),
         (2, "step 1\nactionless: old\nactionless: a.npz: no such file\n", ActionlessError, "a.npz: no such file"),
         (2, "", RuntimeError, "OUT: its process met a bug, see FILE"),
+        (255, "", RuntimeError, "OUT: its process met a bug, see FILE"),  # no signal has the number 127
         (1, "actionless: this is a bug", RuntimeError, "OUT: its process met a bug, see FILE"),
     ],
 )

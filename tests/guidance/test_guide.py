@@ -1,6 +1,7 @@
 import dataclasses
 import re
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +56,14 @@ class TestPropose:
         proposal = guide.propose(STATE, 0)
         assert proposal.dtype == np.float32
         np.testing.assert_allclose(proposal, expected, rtol=1e-6)
+
+    def test_an_action_that_is_not_finite_is_never_given(self):
+        guide = small_guide(Fixed(1.0))
+        broken = jax.tree.map(lambda array: jnp.full_like(array, jnp.nan), guide.state.learning.learner.network.mlp)
+        learner = eqx.tree_at(lambda learner: learner.network.mlp, guide.state.learning.learner, broken)
+        guide.state = guide.state._replace(learning=guide.state.learning._replace(learner=learner))
+        with pytest.raises(ActionlessError, match="the guide's action at step 7 is not finite: its inverse dynamics"):
+            guide.propose(STATE, 7)
 
     def test_factorised_actions_are_bins(self):
         proposal = small_guide(Fixed(1.0), bins=3).propose(STATE, 0)

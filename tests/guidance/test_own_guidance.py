@@ -174,3 +174,31 @@ def test_a_run_of_another_verb_has_no_guidance(tmp_path):
     actionless.pretrain(data, tmp_path / "run", scale="smoke", steps=10)
     with pytest.raises(ActionlessError, match="a run of 'pretrain' has no guidance; resume it without"):
         actionless.resume(tmp_path / "run", guidance=[Homing()])
+
+
+class Odd(Guidance):
+    """Breaks one rule of the interface."""
+
+    def __init__(self, **methods):
+        for name, returned in methods.items():
+            setattr(self, name, lambda *_, _returned=returned, **__: _returned)
+
+
+@pytest.mark.parametrize(
+    ("guidance", "message"),
+    [
+        (Odd(metrics={"step": 5.0}), "guidance 'Odd' reports 'step', which there is already: rename it"),
+        (Odd(metrics={"loss": 5.0}), "guidance 'Odd' reports 'loss', which there is already: rename it"),
+        (Odd(observe=None), "guidance 'Odd': observe gave None, and has to return its columns"),
+        (Odd(change_batch=None), "guidance 'Odd': change_batch gave None, and has to return the batch"),
+    ],
+)
+def test_a_mistake_in_your_own_guidance_is_named(tmp_path, guidance, message):
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", guidance=[guidance])
+
+
+def test_half_a_choice_is_refused(tmp_path):
+    message = r"guidance 'Odd' proposed \[0\.5, 1\.0\] at step 40, where 2 whole numbers from 0 to 2 are needed"
+    with pytest.raises(ActionlessError, match=message):
+        run(tmp_path / "run", agent="decqn", guidance=Odd(propose=np.array([0.5, 1.0])))

@@ -15,6 +15,7 @@ import actionless
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide
 from actionless.online.environments import Environment
+from actionless.online.sac import SacConfig
 from actionless.runs.checkpoints import Checkpoints
 from actionless.runs.sinks import read_rows
 from actionless.settings import to_json
@@ -413,6 +414,7 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
         ({"agent": "decqn", "action_bins": 1}, "action_bins=1: choose at least 2"),
         ({"action_bins": 5}, "action_bins: not an option of td3, which knows"),
         ({"beta": 0.2}, "beta: guidance options require --guide"),
+        ({"learner": SacConfig()}, "learner: SacConfig is not what td3 takes: give a Td3Config"),
         (
             {"log_every": 40, "evaluate_every": 50},
             "evaluate_every=50: choose a multiple of log_ev",

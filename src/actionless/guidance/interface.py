@@ -166,7 +166,7 @@ class GuidanceSettings(Settings, abc.ABC):
         return 0
 
 
-def unchanged_shapes(before: Transitions, after: Transitions, name: str) -> Transitions:
+def unchanged_shapes(before: Transitions, after: Any, name: str) -> Transitions:
     """The batch after guidance has changed it. Another shape or type of number is refused: JAX would compile anew."""
     if not isinstance(after, Transitions):
         raise ActionlessError(f"guidance '{name}': change_batch gave {after!r}, and has to return the batch")

@@ -41,7 +41,7 @@ SNAPSHOTS = "snapshots"
 
 NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
-AskedGuidance = str | Sequence[str | Guidance]
+AskedGuidance = str | Guidance | Sequence[str | Guidance]
 """Names of kinds, separated by commas or in a list, which may hold objects of one's own too."""
 
 
