@@ -30,7 +30,7 @@ from actionless.guidance.sb3 import GuideCallback
 LENGTH, WARM_UP = 5, 6
 LEARNT_IN_40 = 40 // SMALL.idm.every - WARM_UP // SMALL.idm.every
 LOW, HIGH = np.array([-1, -3], np.float32), np.array([3, 1], np.float32)
-STILL = GuideConfig(IdmConfig(hidden=(16, 16), every=10**6, bootstrap=False))
+STILL = GuideConfig(IdmConfig(hidden=(16, 16), every=10**6), bootstrap=False)
 """Never learns, so that its proposals can be asked for again."""
 
 
@@ -220,7 +220,7 @@ def test_learning_beside_a_model_takes_none_of_its_random_numbers():
 def test_the_guide_learns_what_actions_do():
     model, rows = model_of(SAC, TimeLimit(Push(), 100), gradient_steps=0, learning_starts=0), Rows()
     model.set_logger(Logger(None, [rows]))
-    config = GuideConfig(IdmConfig(hidden=(32, 32), learning_rate=1e-2, batch_size=64, every=1, bootstrap=False))
+    config = GuideConfig(IdmConfig(hidden=(32, 32), learning_rate=1e-2, batch_size=64, every=1), bootstrap=False)
     model.learn(300, callback=alone(Fixed(0.01), config), log_interval=1)
     assert rows.rows[-1]["idm/loss"] < 0.6 * rows.rows[0]["idm/loss"]
 
