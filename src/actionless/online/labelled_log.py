@@ -105,7 +105,7 @@ class LabelledLog:
         )
 
     def end_episode(self, replay: Replay, length: int) -> None:
-        """An episode of so many steps has ended: the returns of its transitions are known."""
+        """Fill in the returns of an episode of `length` steps, which has ended."""
         fill_returns(replay, length, self.discount)
 
     def introduced_to(self, agent: Agent) -> Agent:
