@@ -76,6 +76,7 @@ def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, log_fi
     assert_same_run(run, undisturbed[0], STEPS)
 
 
+@pytest.mark.slow
 def test_killed_on_two_threads_ends_the_same(tmp_path, log_file):
     """With matrix products large enough to be shared between the threads."""
     sizes = ["--method=bc-delta", "--steps=200", "--hidden=256,256", "--batch-size=256", "--log-every=20"]
@@ -94,7 +95,7 @@ def test_killed_on_two_threads_ends_the_same(tmp_path, log_file):
     assert_same_run(tmp_path / "killed", tmp_path / "undisturbed", 200)
 
 
-def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log_file, undisturbed):
+def test_seeds_are_runs_of_their_own_and_are_resumed_together(tmp_path, log_file, undisturbed):
     run = tmp_path / "run"
     process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")
     wait_for_rows(run / "seed-1", 2, process)
@@ -119,7 +120,7 @@ def test_seeds_are_runs_of_their_own_and_are_gone_on_with_together(tmp_path, log
     ]
 
 
-def test_seeds_stop_with_their_parent_and_are_gone_on_with(tmp_path, log_file, undisturbed):
+def test_seeds_stop_with_their_parent_and_are_resumed(tmp_path, log_file, undisturbed):
     """However the parent ends: no process is left behind that would hold the run or write into the next one."""
     run = tmp_path / "run"
     process = start("pretrain", log_file, "--out", run, "--seeds=2", *OPTIONS, NPROC="2", JAX_PLATFORMS="cpu")
@@ -208,7 +209,7 @@ def test_exploding_rewards_exit_2_without_a_result(capsys, tmp_path):
     assert not (run / "result.json").exists()
 
 
-def test_only_a_run_can_be_gone_on_with(capsys, tmp_path):
+def test_only_a_run_can_be_resumed(capsys, tmp_path):
     assert "no run.json there, so it is not a run directory" in complaint(capsys, "resume", tmp_path)
 
 

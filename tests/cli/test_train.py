@@ -27,7 +27,9 @@ def policy(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.mark.parametrize(("task", "agent"), [("Hopper-v5", "td3"), ("dmc:cheetah-run", "decqn")])
+@pytest.mark.parametrize(
+    ("task", "agent"), [("Hopper-v5", "td3"), pytest.param("dmc:cheetah-run", "decqn", marks=pytest.mark.slow)]
+)
 def test_killed_and_interrupted_at_random_moments_ends_the_same(tmp_path, policy, task, agent):
     options = [f"--agent={agent}", f"--steps={STEPS}", *OPTIONS]
     options += ["--guide", policy] if agent == "td3" else []

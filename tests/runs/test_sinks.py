@@ -154,7 +154,7 @@ def test_tensorboard_events_can_be_read_back(tmp_path):
     assert events.Tags()["scalars"] == ["loss", "seconds"]
 
 
-def test_wandb_run_is_gone_on_with(tmp_path, monkeypatch):
+def test_wandb_run_is_resumed(tmp_path, monkeypatch):
     calls = []
 
     class FakeRun:

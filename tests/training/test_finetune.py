@@ -119,7 +119,7 @@ def test_cal_ql_draws_half_of_each_batch_from_whole_episodes_and_ends_the_same(t
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
-def test_returns_of_an_episode_that_cannot_be_gone_on_with_are_known(tmp_path, data, monkeypatch):
+def test_returns_of_an_episode_that_cannot_be_resumed_are_known(tmp_path, data, monkeypatch):
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     task = "point_task:Forgetful-v0"
     with monkeypatch.context() as patched:

@@ -255,7 +255,7 @@ def test_relative_paths_hold_from_any_directory(tmp_path, data, undisturbed, mon
     assert_same_run(tmp_path / "run", undisturbed())
 
 
-def test_log_from_memory_is_gone_on_with_from_memory(tmp_path, data, undisturbed, monkeypatch):
+def test_log_from_memory_is_resumed_from_memory(tmp_path, data, undisturbed, monkeypatch):
     log = actionless.read(data)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 20)

@@ -112,7 +112,7 @@ def test_ends_the_same_when_stopped_in_the_warm_up_and_at_an_evaluation(tmp_path
     assert_same_run(tmp_path / "stopped", tmp_path / "undisturbed")
 
 
-def test_a_task_of_mixed_precision_can_be_gone_on_with(tmp_path, monkeypatch):
+def test_a_task_of_mixed_precision_can_be_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 68)

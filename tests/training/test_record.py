@@ -154,7 +154,7 @@ def sudden_death():
 
 
 @pytest.mark.parametrize(("end", "cause"), [(ctrl_c, KeyboardInterrupt), (sudden_death, MemoryError)])
-def test_a_stopped_training_is_gone_on_with(folder, tmp_path, monkeypatch, end, cause):
+def test_a_stopped_training_is_resumed(folder, tmp_path, monkeypatch, end, cause):
     advance = OnlineLoop.advance
 
     def interrupted(task, state, start):

@@ -59,7 +59,7 @@ def test_each_seed_has_a_run_of_its_own_and_the_summary_is_of_all(tmp_path, act)
     assert result.final == {"loss": 1.5}
 
 
-def test_only_what_is_not_whole_is_gone_on_with(tmp_path, act):
+def test_only_what_is_not_whole_is_resumed(tmp_path, act):
     """And the seconds of the whole are those of all sessions."""
     run = tmp_path / "run"
     act(WELL[0], "kill -9 $$")

@@ -19,7 +19,7 @@ from actionless.discretise import Discretiser
 from actionless.settings import Settings
 from actionless.updates import Metrics
 
-Gift = Literal["state policy", "values", "plans", "action policy"]
+Output = Literal["state policy", "values", "plans", "action policy"]
 """A state policy proposes Δs, values are returns to expect, plans are next states, an action policy gives actions."""
 
 Column = Callable[[Log], Shaped[np.ndarray, " rows"]]
@@ -33,7 +33,7 @@ Watch = Callable[[int, Mapping[str, float]], None]
 class Declaration:
     """What the loop must know of a learner."""
 
-    gives: tuple[Gift, ...] = ("state policy",)
+    gives: tuple[Output, ...] = ("state policy",)
     window: int = 1
     """Rows of the log, one after the other, that make up one sample. Each is drawn by its last row."""
     needs_actions: bool = False

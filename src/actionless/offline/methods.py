@@ -11,7 +11,7 @@ from typing import Any
 from actionless.errors import ActionlessError
 from actionless.offline.afdt import Afdt, AfdtConfig, published_steps
 from actionless.offline.imitation import Imitation, ImitationConfig, Target
-from actionless.offline.learner import Gift, LearnerConfig, LogFacts, OfflineLearner
+from actionless.offline.learner import Output, LearnerConfig, LogFacts, OfflineLearner
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.settings import ScaleName, table_entry
 
@@ -45,8 +45,8 @@ class Method:
     """What it learns, for the help text."""
 
     @property
-    def gives(self) -> tuple[Gift, ...]:
-        """What can be had of it."""
+    def gives(self) -> tuple[Output, ...]:
+        """What a run of it holds."""
         return dataclasses.replace(self.config, **self.fixed).declares.gives
 
     def config_at(self, scale: ScaleName, log: LogFacts | None = None) -> LearnerConfig:

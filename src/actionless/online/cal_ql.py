@@ -42,7 +42,8 @@ class CalQlConfig(LabelledSettings, kind="cal-ql"):
     actions: Count = 10
     """Drawn from each of three sources for the soft maximum."""
     penalty_every: Count = 1
-    """The penalty is measured on every so-many-th transition of a batch: the same on average, in less time."""
+    """Measure the penalty on every second transition of a batch for 2, on every third for 3, and so on: the same on
+    average, in less time."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
