@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from actionless.guidance.guide import Guide, GuideConfig
     from actionless.guidance.idm import IdmConfig
     from actionless.guidance.interface import Guidance
+    from actionless.guidance.potential_reward import PotentialReward
     from actionless.guidance.schedule import Fixed, PaperSchedule
     from actionless.offline.planner import Planner
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
@@ -44,6 +45,7 @@ __all__ = [
     "OnlineLoopSettings",
     "PaperSchedule",
     "Planner",
+    "PotentialReward",
     "ReadOptions",
     "StatePolicy",
     "__version__",
@@ -74,6 +76,7 @@ _HOME = {
     "OnlineLoopSettings": "actionless.training.online_settings",
     "PaperSchedule": "actionless.guidance.schedule",
     "Planner": "actionless.offline.planner",
+    "PotentialReward": "actionless.guidance.potential_reward",
     "ReadOptions": "actionless.data.options",
     "StatePolicy": "actionless.offline.state_policy",
     "export": "actionless.analysis.export",

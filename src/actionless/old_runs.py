@@ -28,11 +28,14 @@ def _of_pretrain(config: dict[str, Any]) -> dict[str, Any]:
     """Version 0.1.0 did not say which learner's settings it stored. Its alpha was multiplied by the scale already."""
     learner: dict[str, Any] = config["learner"]
     if "kind" in learner:
-        return config
+        return {**config, "learner": {**_WITHOUT_SUPPORT.get(learner["kind"], {}), **learner}}
     renamed = {_RENAMED.get(name, name): value for name, value in learner.items()}
-    return {**config, "learner": {"kind": _LEARNERS[config["method"]], **renamed}}
+    kind = _LEARNERS[config["method"]]
+    return {**config, "learner": {"kind": kind, **_WITHOUT_SUPPORT.get(kind, {}), **renamed}}
 
 
+_WITHOUT_SUPPORT = {"oso-decqn": {"support": False}}
+"""A run that does not say whether it learns the distance from its log began before there was one."""
 _RENAMED = {"most_gradient": "max_grad_norm"}
 _LEARNERS = {
     "oso-decqn": "oso-decqn",
@@ -53,7 +56,7 @@ def _of_online(config: dict[str, Any]) -> dict[str, Any]:
     """
     old = config.get("guidance")
     if isinstance(old, list):
-        return config
+        return {**config, "guidance": [{**_RAW_STATES.get(part.get("kind"), {}), **part} for part in old]}
     config = dict(config)
     if "agent" in config and "learner" in config:
         config["learner"] = {"kind": config["agent"], **config["learner"]}
@@ -78,7 +81,11 @@ def _switch(old: dict[str, Any]) -> dict[str, Any]:
     elif schedule.get("kind") == "fixed":
         schedule, beta = None, schedule["beta"]
     kept = {"idm": idm, "bootstrap": bootstrap, "capacity": 1_000_000}
-    return {"kind": "switch", **kept, "beta": beta, "schedule": schedule}
+    return {"kind": "switch", **_RAW_STATES["switch"], **kept, "beta": beta, "schedule": schedule}
+
+
+_RAW_STATES = {"switch": {"normalise": False}}
+"""A run that does not say what its agent sees began before there was a choice."""
 
 
 def upgraded_policy(description: dict[str, Any]) -> dict[str, Any]:

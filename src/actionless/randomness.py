@@ -19,6 +19,10 @@ PURPOSES = MappingProxyType(
         "idm log rows": 6,
         "recorded episodes": 7,
         "recorded actions": 8,
+        "relabelling models": 9,
+        "rows to relabel": 10,
+        "relabelled rows": 11,
+        "critic's choice": 12,
     }
 )
 """Numbers that never change and are never given twice: with another number, an old run would not resume bit for bit."""

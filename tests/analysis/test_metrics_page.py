@@ -95,7 +95,7 @@ def test_training_and_the_summary(run, tmp_path):
     # The agent that compiles fastest.
     brief = {"scale": "smoke", "steps": 40, "warm_up": 10, "batch_size": 8, "episodes": 1}
     brief |= {"log_every": 20, "evaluate_every": 20}
-    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, **brief)
+    actionless.train(LINEAR, tmp_path / "run", agent="decqn", guide=run, guidance="switch,potential,relabel", **brief)
     rows = keys_of_rows(tmp_path / "run" / "metrics.jsonl")
     measured = {re.sub(f"/({'|'.join(VARIABLES)})$", "/NAME", key) for key in rows}
     for agent in agents.AGENTS:

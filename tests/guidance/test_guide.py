@@ -12,6 +12,7 @@ from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IdmConfig
 from actionless.guidance.schedule import Fixed, PaperSchedule
+from actionless.online.agent import AgentView
 
 STATE = np.array([0.5, -0.5])
 ACTION = np.array([0.25, -0.25], np.float32)
@@ -355,3 +356,45 @@ def test_a_policy_that_regresses_guides_too():
     options = {"action_dim": 2, "steps": 100, "log": None, "schedule": Fixed(1.0), "config": SMALL_ALONE}
     proposals = [Guide.create(policy, **options).propose(STATE, 0) for policy in (regressing, UP_AND_DOWN)]
     np.testing.assert_array_equal(*proposals)
+
+
+class TestTheCriticsChoice:
+    """The guide's action is worth `guides`, the agent's own `own`."""
+
+    def share(self, guides, own, choice=0.1, steps=400):
+        config = dataclasses.replace(SMALL_ALONE, choice=choice)
+        guide = small_guide(Fixed(1.0), config=config, log=None)
+
+        class View(AgentView):
+            def __init__(self):
+                """Without an agent."""
+
+            def act(self, states):
+                return np.full((len(states), 2), 0.125, np.float32)
+
+            def values(self, states, actions):
+                assert actions[1].tolist() == [0.125, 0.125]
+                return np.array([guides, own], np.float64)
+
+        taken = [guide.accepts(guide.propose(STATE, step), STATE, step, View()) for step in range(steps)]
+        return np.mean(taken), guide
+
+    def test_is_a_softmax_of_both(self):
+        assert self.share(2.0, 2.0)[0] == pytest.approx(0.5, abs=0.07)
+        # A tenth of 2 better is one temperature: 1 / (1 + e⁻¹).
+        assert self.share(2.0, 1.8)[0] == pytest.approx(0.731, abs=0.07)
+        assert self.share(1.0, 2.0)[0] < 0.01
+        assert self.share(-1e30, 1e30)[0] == 0
+
+    def test_does_not_depend_on_the_unit_of_rewards(self):
+        assert self.share(2000.0, 1800.0)[0] == self.share(2.0, 1.8)[0]
+
+    def test_a_proposal_that_was_not_taken_counts_as_the_agents_own_step(self):
+        _, guide = self.share(1.0, 2.0, steps=1)
+        guide.observe(STATE, ACTION, 1.0, STATE, 0)
+        assert guide.metrics()["guided_share"] == 0
+
+    def test_without_it_every_proposal_is_taken(self):
+        guide = small_guide(Fixed(1.0))
+        nobody = AgentView.__new__(AgentView)
+        assert guide.accepts(guide.propose(STATE, 0), STATE, 0, nobody)

@@ -58,9 +58,9 @@ class TestChoice:
         ("asked", "guide", "holds", "message"),
         [
             (None, "runs/a", "agent", r"runs/a: holds no state policy and no plans, so it cannot guide: give a run of"),
-            ("plan", "runs/a", PLAN, r"guidance='plan': choose 'switch', 'plans'"),
+            ("plan", "runs/a", PLAN, r"guidance='plan': choose 'switch', 'paper', 'potential', 'relabel'"),
             ("switch", None, None, r"guidance 'switch' without a guide: name the run to be guided by \(--guide RUN\)"),
-            ("plans", "runs/a", STATE, r"runs/a: does not fit guidance 'plans': with it, use 'switch'"),
+            ("plans", "runs/a", STATE, r"runs/a: does not fit guidance 'plans': with it, use 'switch' or 'paper'"),
             ("plans", "runs/a", "agent", r"runs/a: does not fit guidance 'plans': give another run"),
             ("switch,switch", "runs/a", STATE, r"guidance: 'switch' is named twice; name each kind once"),
             ([], "runs/a", STATE, r"runs/a: nothing uses this guide: name a kind of guidance too, or leave it out"),
@@ -149,7 +149,8 @@ def test_every_kind_in_the_table_is_stored_by_its_name():
     for name, kind in kinds.KINDS.items():
         settings = kind.preset("smoke")
         assert isinstance(settings, GuidanceSettings)
-        assert to_json(settings)["kind"] == name
+        # A schedule is called 'paper' already.
+        assert to_json(settings)["kind"] == {"paper": "paper-switch"}.get(name, name)
 
 
 def test_a_fixed_schedule_is_a_schedule_too():

@@ -80,3 +80,23 @@ class TestSwitch:
         backwards = [follows_guide(1, step, 0.5) for step in reversed(range(64))]
         assert forwards == backwards[::-1]
         assert forwards != [follows_guide(2, step, 0.5) for step in range(64)]
+
+
+class TestStretches:
+    def test_the_share_stays_beta_and_turns_last_longer(self):
+        steps = 20_000
+        for beta in (0.2, 0.5):
+            turns = np.array([follows_guide(3, step, beta, stretch=10) for step in range(steps)])
+            assert abs(turns.mean() - beta) < 0.04
+            changes = np.count_nonzero(turns[1:] != turns[:-1])
+            # A draw lasts ten steps on average, and changes sides in 2β(1 − β) of all cases.
+            assert changes == pytest.approx(steps / 10 * 2 * beta * (1 - beta), rel=0.15)
+
+    def test_a_stretch_of_one_is_a_draw_at_every_step(self):
+        steps = range(200)
+        stretched = [follows_guide(1, step, 0.5, stretch=1) for step in steps]
+        assert stretched == [follows_guide(1, step, 0.5) for step in steps]
+
+    def test_the_order_of_questions_does_not_matter(self):
+        forwards = [follows_guide(1, step, 0.5, stretch=7) for step in range(64)]
+        assert forwards[::-1] == [follows_guide(1, step, 0.5, stretch=7) for step in reversed(range(64))]

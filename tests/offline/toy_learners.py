@@ -7,6 +7,7 @@ import numpy as np
 from actionless.discretise import Discretiser
 from actionless.offline.afdt import AfdtConfig
 from actionless.offline.imitation import ImitationConfig
+from actionless.offline.iql_delta import IqlDeltaConfig
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqnConfig
@@ -21,6 +22,7 @@ CONFIGS = {
         alpha=1.0, loss="huber", logits="scaled", penalty_on="members", target="min", mask_terminals=False, **SMALL
     ),
     "decqn": OsoDecqnConfig(alpha=0.0, reward_scale=0.1, **SMALL),
+    "iql-delta": IqlDeltaConfig(**SMALL),
     "bc-delta": ImitationConfig("delta", **SMALL),
     "bc-next": ImitationConfig("next_state", **SMALL),
     "bc-diff": ImitationConfig("difference", **SMALL),

@@ -76,7 +76,7 @@ IDM = {"hidden": [8], "learning_rate": 0.1, "batch_size": 4, "every": 2}
 def test_guidance_without_a_kind_was_the_switch(guidance, upgraded):
     config = {"learner": {"hidden": [8]}, "guidance": guidance}
     guide, parts = upgraded
-    parts = [{"kind": "switch", "idm": IDM, "capacity": 1_000_000, **part} for part in parts]
+    parts = [{"kind": "switch", "normalise": False, "idm": IDM, "capacity": 1_000_000, **part} for part in parts]
     assert upgraded_config("train", config) == {"learner": {"hidden": [8]}, "guide": guide, "guidance": parts}
     assert config["guidance"] == guidance
     again = upgraded_config("train", config)

@@ -79,10 +79,19 @@ def interrupt_at(monkeypatch, step):
 
 
 @pytest.mark.parametrize(
-    ("agent", "guide"), [("td3", None), ("td3", "policy"), ("sac", None), ("sac", "plans"), ("decqn", "policy")]
+    ("agent", "guide", "guidance"),
+    [
+        ("td3", None, {}),
+        ("td3", "policy", {"guidance": "switch", "stretch": 3, "choice": 0.5}),
+        ("td3", "policy", {"guidance": "potential,relabel", "horizon": 0.8, "agreement": 10.0}),
+        ("sac", None, {}),
+        ("sac", "plans", {}),
+        ("decqn", "policy", {"guidance": "paper"}),
+    ],
+    ids=["td3", "switch", "potential-relabel", "sac", "plans", "paper"],
 )
-def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeypatch, agent, guide):
-    options = {"agent": agent, "guide": None if guide is None else request.getfixturevalue(guide)}
+def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeypatch, agent, guide, guidance):
+    options = {"agent": agent, "guide": None if guide is None else request.getfixturevalue(guide), **guidance}
     run(tmp_path / "undisturbed", **options)
     monkeypatch.setattr(online, "_SECONDS_PER_DISPATCH", 0.0)  # one cycle per dispatch
     with monkeypatch.context() as patched:

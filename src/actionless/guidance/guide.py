@@ -4,6 +4,7 @@ It sees NumPy alone and knows nothing of the agent's inside. Whatever it draws i
 environment step and the number of updates so far, so `state` holds all there is to save.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,9 +21,9 @@ from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig
 from actionless.guidance.interface import NOTHING, Guidance
 from actionless.guidance.schedule import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
-from actionless.online.agent import Act
+from actionless.online.agent import Act, AgentView
 from actionless.randomness import generator
-from actionless.settings import Count, Settings
+from actionless.settings import Count, Positive, Settings
 from actionless.updates import TrainState, means, padded, reset_metrics, updated
 
 
@@ -36,13 +37,18 @@ class GuideConfig(Settings):
     that the log lacks."""
     capacity: Count = 1_000_000
     """Transitions that are kept for the inverse dynamics model, the newest."""
+    stretch: Count = 1
+    """Steps for which the guide, or the agent, acts before it is drawn anew which of both does: so many on average."""
+    choice: Positive | None = None
+    """Follow the guide only as far as the agent's critic thinks well of it: with the probability that a softmax over
+    Q of the guide's action and of the agent's own gives it, at this temperature, a share of the size of Q."""
 
 
 class Ring(NamedTuple):
-    """The newest transitions: normalised states, the bins of their Δs, actions."""
+    """The newest transitions: normalised states, the bins of their Δs or their changes in numbers, actions."""
 
     states: Float32[np.ndarray, "capacity dim"]
-    deltas: Int8[np.ndarray, "capacity dim"]
+    deltas: Real[np.ndarray, "capacity dim"]
     actions: Shaped[np.ndarray, "capacity actions"]
     added: Int64[np.ndarray, ""]
 
@@ -51,7 +57,7 @@ class Ring(NamedTuple):
         """An empty one. Memory that was never written takes no room."""
         return cls(
             states=np.zeros((capacity, spec.state_dim), np.float32),
-            deltas=np.zeros((capacity, spec.state_dim), np.int8),
+            deltas=np.zeros((capacity, spec.state_dim), np.float32 if spec.delta_bins is None else np.int8),
             actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.action_bins is None else np.int32),
             added=np.zeros((), np.int64),
         )
@@ -176,7 +182,7 @@ class Guide(Guidance):
 
     def propose(self, state: Real[np.ndarray, " dim"], step: int) -> Shaped[np.ndarray, " actions"] | None:
         """The guide's action, or None where the agent is to act by itself."""
-        if not follows_guide(self.seed, step, self.beta(step)):
+        if not follows_guide(self.seed, step, self.beta(step), self.config.stretch):
             return None
         self._check_state(state)
         action, proposed = _proposal(self._model, self.state.learning.learner.network, self._normalised(state))
@@ -188,6 +194,26 @@ class Guide(Guidance):
                 "again with a smaller learning rate for it (idm_learning_rate)"
             )
         return np.array(action)
+
+    def accepts(
+        self,
+        proposal: Shaped[np.ndarray, " actions"],
+        state: Real[np.ndarray, " dim"],
+        step: int,
+        agent: AgentView,
+    ) -> bool:
+        """Whether the critic lets the guide act, where it is asked."""
+        if self.config.choice is None:
+            return True
+        states = np.repeat(state[None], 2, axis=0)
+        guides, own = agent.values(states, np.stack([proposal, agent.act(states)[0]])).tolist()
+        unit = self.config.choice * max(abs(guides), abs(own), 1e-6)
+        # Clipped, so that no difference overflows.
+        chance = 1 / (1 + math.exp(min(50.0, (own - guides) / unit)))
+        taken = generator(self.seed, "critic's choice", step).random() < chance
+        if not taken:
+            self.state.counts.proposed_at[...] = -1
+        return taken
 
     def observe(
         self,

@@ -69,6 +69,12 @@ class GuidedSac(Agent):
         """SAC's."""
         return self.sac.exploration()
 
+    def values(
+        self, states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]
+    ) -> Float[Array, " batch"]:
+        """SAC's: the plan is not among them."""
+        return self.sac.values(states, actions)
+
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["GuidedSac", Metrics]:
         """One step of the guiding critic, then SAC's, whose actor values actions by both."""
         target = batch.extra[GUIDING]

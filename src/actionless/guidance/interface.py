@@ -8,23 +8,37 @@ this package, so that a run can be stored and resumed; guidance of your own need
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Real, Shaped
+from jaxtyping import Bool, Float, Real, Shaped
 
 from actionless.data.log import Log
+from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
-from actionless.online.agent import Act, AgentSettings, Spec, Transitions
+from actionless.online.agent import Act, AgentSettings, AgentView, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.settings import Settings
 
 NOTHING: Mapping[str, float | int] = MappingProxyType({})
 """What `observe` returns where no column is declared."""
+
+
+class LogRows(NamedTuple):
+    """Transitions that the agent has not made, such as those of a log."""
+
+    states: Float[np.ndarray, "rows dim"]
+    rewards: Float[np.ndarray, " rows"]
+    next_states: Float[np.ndarray, "rows dim"]
+    terminals: Bool[np.ndarray, " rows"]
+
+
+ColumnsOf = Callable[[LogRows], dict[str, Shaped[np.ndarray, " rows"]]]
+"""The values of every extra column for such transitions."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,8 @@ class Draw:
     """How many updates follow. Their batches lie one behind the other."""
     batch_size: int
     """Rows of each. Rows beyond `updates * batch_size` fill the batch up, and no update looks at them."""
+    columns_of: ColumnsOf
+    """For guidance that puts rows of its own into a batch."""
 
 
 class Guidance:
@@ -52,6 +68,8 @@ class Guidance:
     """The metrics worth showing while the run works."""
     columns: Mapping[str, Column] = MappingProxyType({})
     """Extra columns of the replay, whose values `observe` returns. The agent finds them in `batch.extra`."""
+    normaliser: Normaliser | None = None
+    """The agent sees states in these units. The first guidance that has one decides."""
     state: Any = ()
     """All that changes, for checkpoints: a tree of finite arrays whose shapes stay. It may be changed in place."""
 
@@ -68,6 +86,9 @@ class Guidance:
         """
         return settings
 
+    def begin(self, columns: Mapping[str, Column]) -> None:
+        """Called once, before the run: the extra columns of the replay, of all guidance."""
+
     def propose(
         self,
         state: Real[np.ndarray, " dim"],  # noqa: ARG002
@@ -75,6 +96,16 @@ class Guidance:
     ) -> Shaped[np.ndarray, " actions"] | None:
         """An action to take at an environment step, or None where the agent is to act by itself."""
         return None
+
+    def accepts(
+        self,
+        proposal: Shaped[np.ndarray, " actions"],  # noqa: ARG002
+        state: Real[np.ndarray, " dim"],  # noqa: ARG002
+        step: int,  # noqa: ARG002
+        agent: AgentView,  # noqa: ARG002
+    ) -> bool:
+        """Whether its own proposal is taken after all, now that the agent can be asked what it thinks of it."""
+        return True
 
     def observe(
         self,
@@ -92,6 +123,13 @@ class Guidance:
         Returns the values of its extra columns; a column that is left out holds its fill value.
         """
         return NOTHING
+
+    def columns_of(self, rows: LogRows) -> Mapping[str, Shaped[np.ndarray, " rows"]]:  # noqa: ARG002
+        """The values of its extra columns for transitions that the agent has not made.
+
+        A column that is left out holds its fill value.
+        """
+        return {}
 
     def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:  # noqa: ARG002
         """The batches that the agent learns from in the next updates: rewards, discounts, rows or columns changed.

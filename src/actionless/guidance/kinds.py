@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actionless.errors import ActionlessError
-from actionless.guidance import plans, switch
+from actionless.guidance import normalise, plans, potential, relabel, switch
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
 from actionless.offline.planner import Planner
 from actionless.offline.state_policy import StatePolicy
@@ -41,6 +41,10 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "switch": Kind(StatePolicy.kind, switch.preset),
+    "paper": Kind(StatePolicy.kind, switch.paper_preset),
+    "potential": Kind(StatePolicy.kind, potential.preset),
+    "relabel": Kind(StatePolicy.kind, relabel.preset),
+    "normalise": Kind(StatePolicy.kind, normalise.preset),
     "plans": Kind(Planner.kind, plans.preset),
 }
 

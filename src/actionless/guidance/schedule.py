@@ -66,6 +66,17 @@ def guidance_end(schedule: Schedule) -> float:
     return math.inf
 
 
-def follows_guide(seed: int, step: int, beta: float) -> bool:
-    """Whether ζ < β, with ζ ~ U(0, 1) decided by the seed and the step alone."""
-    return beta > 0 and generator(seed, "switch", step).random() < beta
+def follows_guide(seed: int, step: int, beta: float, stretch: int = 1) -> bool:
+    """Whether ζ < β, with ζ ~ U(0, 1) decided by the seed and the step alone.
+
+    ζ is drawn anew at each step, or with a `stretch` at one of so many: the share of guided steps stays β.
+    """
+    if beta == 0:
+        return False
+    draw = generator(seed, "switch", step)
+    zeta = draw.random()
+    while stretch > 1 and step > 0 and draw.random() >= 1 / stretch:
+        step -= 1
+        draw = generator(seed, "switch", step)
+        zeta = draw.random()
+    return zeta < beta

@@ -14,7 +14,7 @@ from actionless.guidance.schedule import Fixed, PaperSchedule, Schedule
 from actionless.offline.log_origin import log_of
 from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
-from actionless.settings import Fraction, FromPython, ScaleName
+from actionless.settings import Derived, Fraction, FromPython, ScaleName
 
 logger = logging.getLogger("actionless")
 
@@ -27,6 +27,8 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
     """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
     schedule: PaperSchedule | Fixed | Schedule | FromPython | None = None
     """Any function from the environment step to that probability (from Python alone)."""
+    normalise: Derived[bool] = True
+    """The agent sees states in units of the log's spread."""
 
     def check(self) -> None:
         """Refuse two answers to one question."""
@@ -68,6 +70,8 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
             config=self,
             seed=context.seed,
         )
+        if self.normalise:
+            guide.normaliser = policy.model.discretiser.normaliser
         if guide.log is not None:
             warn_if_unfamiliar(guide.log, context.first_state, context.environment)
         if 0 < guide.end <= context.warm_up:
@@ -86,3 +90,15 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
 def preset(scale: ScaleName) -> SwitchSettings:
     """The inverse dynamics model of a scale."""
     return SwitchSettings(idm=IDM_SCALES[scale])
+
+
+@dataclass(frozen=True)
+class PaperSettings(SwitchSettings, kind="paper-switch"):
+    """The switch to the letter of the paper: its agents see states as they are."""
+
+    normalise: Derived[bool] = False
+
+
+def paper_preset(scale: ScaleName) -> PaperSettings:
+    """The inverse dynamics model of a scale."""
+    return PaperSettings(idm=IDM_SCALES[scale])

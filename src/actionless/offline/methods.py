@@ -11,7 +11,8 @@ from typing import Any
 from actionless.errors import ActionlessError
 from actionless.offline.afdt import Afdt, AfdtConfig, published_steps
 from actionless.offline.imitation import Imitation, ImitationConfig, Target
-from actionless.offline.learner import Output, LearnerConfig, LogFacts, OfflineLearner
+from actionless.offline.iql_delta import IqlDelta, IqlDeltaConfig
+from actionless.offline.learner import LearnerConfig, LogFacts, OfflineLearner, Output
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
 from actionless.settings import ScaleName, table_entry
 
@@ -76,6 +77,12 @@ _IMITATION: dict[ScaleName, Size] = {
     "paper": Size(3_000_000, 256),
 }
 
+_EXPECTILE: dict[ScaleName, Size] = {
+    "smoke": Size(300, 64, {"ensemble": 2, "hidden": (32, 32), "learning_rate": 1e-3, "target_rate": 1e-2}),
+    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4, "target_rate": 5e-3}),
+    "paper": Size(1_000_000, 256),
+}
+
 _PLANS: dict[ScaleName, Size] = {
     "smoke": Size(100, 16, {"context": 5, "width": 16, "learning_rate": 1e-3, "warm_up": 10}),
     "cpu": Size(5_000, 64, {"learning_rate": 3e-4, "warm_up": 500}),
@@ -96,6 +103,7 @@ METHODS: dict[str, Method] = {
         fixed={"alpha": 0.0, "penalty_factor": 1.0},
         about="the same without the penalty",
     ),
+    "iql-delta": Method(IqlDelta, IqlDeltaConfig(), _EXPECTILE, about="values of states, and the log's better Δs"),
     "bc-delta": _imitation("delta", "imitation of Δs"),
     "bc-next": _imitation("next_state", "imitation of the next state"),
     "bc-diff": _imitation("difference", "imitation of the difference s' - s"),

@@ -31,6 +31,7 @@ from actionless.offline.learner import (
 )
 from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
+from actionless.offline.support import Support
 from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
@@ -97,6 +98,8 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """Stop the backup at terminals."""
     reward_scale: Positive = 1.0
     """Rewards are multiplied by it inside the learner; values are reported in the log's rewards."""
+    support: bool = True
+    """Learn beside it how far a state lies off the log, which guidance by potential needs where agents fall."""
 
     @property
     def declares(self) -> Declaration:
@@ -134,6 +137,7 @@ class OsoDecqn(OfflineLearner):
     network: Ensemble
     target_network: Ensemble
     optimiser: Adam
+    support: Support | None
     spec: Spec = eqx.field(static=True)
     config: OsoDecqnConfig = eqx.field(static=True)
 
@@ -146,6 +150,7 @@ class OsoDecqn(OfflineLearner):
             network=network,
             target_network=jax.tree.map(jnp.copy, network),
             optimiser=Adam.create(network, config.learning_rate),
+            support=_support(spec, config, key),
             spec=spec,
             config=config,
         )
@@ -178,14 +183,18 @@ class OsoDecqn(OfflineLearner):
         target = self.td_target(batch, key)
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch, target)
         network, optimiser = self.optimiser.step(self.network, gradient)
+        support, support_metrics = self.support, {}
+        if support is not None:
+            support, support_metrics = support.update(batch.states, target, jax.random.fold_in(key, 1))
         learner = OsoDecqn(
             network=network,
             target_network=polyak(self.target_network, network, self.config.target_rate),
             optimiser=optimiser,
+            support=support,
             spec=self.spec,
             config=self.config,
         )
-        return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
+        return learner, metrics | support_metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:
         """Accuracy and error of the proposals, and Q against the log's own returns."""
@@ -202,12 +211,21 @@ class OsoDecqn(OfflineLearner):
     def _model(self, discretiser: Discretiser) -> PolicyModel:
         """With the temperature of the softmax that Δs' is drawn from."""
         temperature = float(self.spec.state_dim) if self.config.logits == "scaled" else 1.0
-        return PolicyModel(self.network, discretiser, "utilities", temperature)
+        if self.support is None:
+            return PolicyModel(self.network, discretiser, "utilities", temperature)
+        known = {"support_network": self.support.network, "lowest_value": self.support.lowest}
+        return PolicyModel(self.network, discretiser, "utilities", temperature, **known)
 
     @property
     def value_scale(self) -> float:
         """Utilities are multiplied by it to be returns in the log's own rewards."""
         return 1 / self.config.reward_scale
+
+
+def _support(spec: Spec, config: OsoDecqnConfig, key: PRNGKeyArray) -> Support | None:
+    if not config.support:
+        return None
+    return Support.create(spec.state_dim, config.hidden, config.learning_rate, jax.random.fold_in(key, 1))
 
 
 def utilities(

@@ -21,6 +21,7 @@ from actionless.networks import Ensemble
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, PolicyLabel, Spec, by_bin
 from actionless.offline.recommendation import Recommendation
+from actionless.offline.support import distance
 from actionless.updates import Metrics
 
 MOST_ROWS = 4096
@@ -36,6 +37,17 @@ class PolicyModel(eqx.Module):
     discretiser: Discretiser
     head: Head = eqx.field(static=True)
     temperature: float = eqx.field(static=True)
+    value_network: Ensemble | None = None
+    """Of V(s), where a learner has one beside its Δs."""
+    support_network: Ensemble | None = None
+    """Of the distance from the log, where a learner has one."""
+    lowest_value: Float[Array | np.ndarray, ""] | None = None
+    """On the log, known where the distance is."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether it says what return to expect."""
+        return self.head == "utilities" or self.value_network is not None
 
     def scores(self, z: Float[Array, "batch dim"]) -> Float[Array, "members batch bins dim"]:
         """Utilities or logits of every bin; for a regressed state, 1 for the bin its change falls into."""
@@ -74,8 +86,29 @@ class PolicyModel(eqx.Module):
         return jnp.concatenate([figures, self.scores(z).mean(axis=0)], axis=1)
 
     def best_value(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
-        """The ensemble's mean Q of the proposed Δs."""
+        """The ensemble's mean V, or Q of the proposed Δs."""
+        if self.value_network is not None:
+            return self.member_values(z).mean(axis=0)
         return self.scores(z).mean(axis=0).max(axis=1).mean(axis=1)
+
+    def member_values(self, z: Float[Array, "batch dim"]) -> Float[Array, "members batch"]:
+        """Each member's V, or its Q of the Δs that the ensemble proposes."""
+        if self.value_network is not None:
+            return self.value_network(z)[..., 0]
+        scores = self.scores(z)
+        proposed = scores.mean(axis=0).argmax(axis=1)
+        bins = jnp.arange(scores.shape[2], dtype=proposed.dtype)
+        picked = (proposed[:, None] == bins[None, :, None]).astype(scores.dtype)
+        return (scores * picked[None]).sum(axis=2).mean(axis=2)
+
+    def distance(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
+        """How far each state lies off the log; 0 where that was not learnt."""
+        return jnp.zeros(len(z), z.dtype) if self.support_network is None else distance(self.support_network, z)
+
+    @property
+    def floor(self) -> Float[Array, ""]:
+        """What nothing is worth less than: the log's lowest value, or that of an episode's end, which is 0."""
+        return jnp.minimum(jnp.asarray(0.0 if self.lowest_value is None else self.lowest_value), 0.0)
 
     def value(self, z: Float[Array, "batch dim"], index: Int[Array, "batch dim"]) -> Float[Array, " batch"]:
         """The ensemble's mean Q of given bins."""
@@ -119,12 +152,10 @@ class StatePolicy:
         states: Real[np.ndarray, "*batch dim"],
         delta: Int[np.ndarray, "*batch dim"] | None = None,
     ) -> Float[np.ndarray, "*batch"]:
-        """Q of the proposed Δs, or of given ones, in units of the log's rewards."""
-        if self.model.head != "utilities":
-            raise ActionlessError(
-                f"{self.method} learns no values: pre-train with a method that gives values; "
-                "`actionless pretrain --help` says which do"
-            )
+        """V, or Q of the proposed Δs or of given ones, in units of the log's rewards."""
+        self.require_values()
+        if delta is not None and self.model.head != "utilities":
+            raise ActionlessError(f"{self.method} values states alone: leave out delta")
         if delta is None:
             return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
         index = self.model.discretiser.index_of(delta).astype(np.int32)
@@ -134,6 +165,19 @@ class StatePolicy:
                 f"delta of shape {delta.shape}: needs one of {labels} for each variable; states have {states.shape}"
             )
         return np.asarray(self._compute(_value, states, index) * np.float32(self.value_scale))
+
+    def value_disagreement(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
+        """The standard deviation of the members' values, in units of the log's rewards."""
+        self.require_values()
+        return np.asarray(self._compute(_value_disagreement, states) * np.float32(self.value_scale))
+
+    def require_values(self) -> None:
+        """Refuse a policy that does not say what return to expect."""
+        if not self.model.has_values:
+            raise ActionlessError(
+                f"{self.method} learns no values: pre-train with a method that gives values; "
+                "`actionless pretrain --help` says which do"
+            )
 
     def recommend(
         self,
@@ -175,6 +219,11 @@ class StatePolicy:
         }
         bins = {"discretiser.edges": discretiser.edges, "discretiser.representatives": discretiser.representatives}
         arrays = _normaliser_arrays(discretiser.normaliser) | bins | _network_arrays(self.model.network)
+        if self.model.value_network is not None:
+            arrays |= _network_arrays(self.model.value_network, "values")
+        if self.model.support_network is not None:
+            arrays |= _network_arrays(self.model.support_network, "support")
+            arrays["support.lowest_value"] = np.asarray(self.model.lowest_value)
         policy_files.write(Path(directory), description, arrays)
 
     @classmethod
@@ -184,7 +233,12 @@ class StatePolicy:
         discretiser = Discretiser(
             _normaliser(arrays), arrays["discretiser.edges"], arrays["discretiser.representatives"]
         )
-        model = PolicyModel(_network(arrays), discretiser, description["head"], description["temperature"])
+        values, support = (
+            _network(arrays, name) if f"{name}.weights.0" in arrays else None for name in ("values", "support")
+        )
+        head, temperature = description["head"], description["temperature"]
+        lowest = arrays.get("support.lowest_value")
+        model = PolicyModel(_network(arrays), discretiser, head, temperature, values, support, lowest)
         names = tuple(description["state_names"])
         return cls(model, description["method"], names, description["value_scale"], description["provenance"])
 
@@ -271,6 +325,7 @@ _disagreement = eqx.filter_jit(PolicyModel.disagreement)
 _outlook = eqx.filter_jit(PolicyModel.outlook)
 _best_value = eqx.filter_jit(PolicyModel.best_value)
 _value = eqx.filter_jit(PolicyModel.value)
+_value_disagreement = eqx.filter_jit(lambda model, z: model.member_values(z).std(axis=0))
 _mean_output = eqx.filter_jit(lambda network, z: network(z).mean(axis=0))
 
 
@@ -316,14 +371,14 @@ def _normaliser(arrays: Mapping[str, np.ndarray]) -> Normaliser:
     return Normaliser(arrays["normaliser.mean"], arrays["normaliser.scale"])
 
 
-def _network_arrays(network: Ensemble) -> dict[str, np.ndarray]:
-    weights = {f"network.weights.{i}": np.asarray(w) for i, w in enumerate(network.weights)}
-    return weights | {f"network.biases.{i}": np.asarray(b) for i, b in enumerate(network.biases)}
+def _network_arrays(network: Ensemble, name: str = "network") -> dict[str, np.ndarray]:
+    weights = {f"{name}.weights.{i}": np.asarray(w) for i, w in enumerate(network.weights)}
+    return weights | {f"{name}.biases.{i}": np.asarray(b) for i, b in enumerate(network.biases)}
 
 
-def _network(arrays: Mapping[str, np.ndarray]) -> Ensemble:
-    layers = range(sum(name.startswith("network.weights.") for name in arrays))
+def _network(arrays: Mapping[str, np.ndarray], name: str = "network") -> Ensemble:
+    layers = range(sum(key.startswith(f"{name}.weights.") for key in arrays))
     return Ensemble(
-        weights=tuple(jnp.asarray(arrays[f"network.weights.{i}"]) for i in layers),
-        biases=tuple(jnp.asarray(arrays[f"network.biases.{i}"]) for i in layers),
+        weights=tuple(jnp.asarray(arrays[f"{name}.weights.{i}"]) for i in layers),
+        biases=tuple(jnp.asarray(arrays[f"{name}.biases.{i}"]) for i in layers),
     )

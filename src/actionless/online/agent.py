@@ -127,10 +127,40 @@ class Agent(eqx.Module):
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Agent", Metrics]:
         """The agent after one update, and scalar metrics with `loss` among them."""
 
+    def values(
+        self, states: Float[Array, "batch dim"], actions: Shaped[Array, "batch actions"]
+    ) -> Float[Array, " batch"]:
+        """Q(s, a), cautiously, for agents that guidance may ask."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be asked for values")
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """What guidance may ask an agent, in NumPy."""
+
+    agent: Agent
+
+    def act(self, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
+        """Its present best action for each state."""
+        return best_actions(self.agent.behaviour, states)
+
+    def values(
+        self, states: Real[np.ndarray, "batch dim"], actions: Shaped[np.ndarray, "batch actions"]
+    ) -> Float[np.ndarray, " batch"]:
+        """What it thinks that actions are worth."""
+        return np.asarray(_values(self.agent, states.astype(np.float32), actions))
+
 
 def best_actions(behaviour: Behaviour, states: Real[np.ndarray, "batch dim"]) -> Shaped[np.ndarray, "batch actions"]:
     """What an agent does where nothing is to be learnt, in NumPy."""
     return np.asarray(_act(behaviour, states.astype(np.float32)))
+
+
+@jax.jit
+def _values(
+    agent: Agent, states: Float[Array, "batch dim"], actions: Shaped[Array, "batch actions"]
+) -> Float[Array, " batch"]:
+    return agent.values(states, actions)
 
 
 @jax.jit

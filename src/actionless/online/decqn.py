@@ -109,6 +109,10 @@ class Decqn(Agent):
         """ε at first."""
         return jnp.asarray(self.config.epsilon, jnp.float32)
 
+    def values(self, states: Float[Array, "batch dim"], actions: Int[Array, "batch actions"]) -> Float[Array, " batch"]:
+        """Of the members together."""
+        return q_values(utilities(self.network, states, self.spec), actions).mean(axis=0)
+
     def td_target(self, batch: Transitions) -> Float[Array, " batch"]:
         """y = r + γ^n · the mean over j of max_k Ū_j(s', k), with Ū the mean of the target members."""
         mean = utilities(self.target_network, batch.next_states, self.spec).mean(axis=0)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
@@ -20,7 +19,7 @@ from actionless.online.action_translation import Translation, normalised_actions
 from actionless.online.agent import RETURNS, Agent, Transitions
 from actionless.online.environments import Environment
 from actionless.online.replay import Column, Replay, steps_ahead
-from actionless.online.standardise import Standardised, Standardiser
+from actionless.online.standardise import standardised_by
 
 UNKNOWN = float(np.finfo(np.float32).min)
 """Stands for a return that is not known yet: below any that is, and finite, since checkpoints hold it."""
@@ -110,8 +109,7 @@ class LabelledLog:
 
     def introduced_to(self, agent: Agent) -> Agent:
         """An agent that sees states in units of this log's spread."""
-        assert isinstance(agent, Standardised)
-        return eqx.tree_at(lambda agent: agent.states, agent, Standardiser.of(self.normaliser))
+        return standardised_by(self.normaliser, agent)
 
 
 def fill_returns(replay: Replay, length: int, discount: float) -> None:

@@ -36,6 +36,8 @@ class SacConfig(AgentSettings, kind="sac"):
     """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 1e-3
     """Share of the critics that enters the target critics at each update."""
+    layer_norm: bool = False
+    """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -78,7 +80,7 @@ class Sac(Agent):
         """An agent that has learnt nothing, at temperature 1."""
         actor_key, critics_key = jax.random.split(key)
         actor = MLP.create((spec.state_dim, *config.hidden, 2 * spec.action_dim), actor_key)
-        critics = Critics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key, layer_norm=config.layer_norm)
         log_temperature = jnp.zeros(())
         return cls(
             actor=actor,
@@ -105,6 +107,12 @@ class Sac(Agent):
     def temperature(self) -> Float[Array, ""]:
         """What a nat of entropy is worth in reward."""
         return jnp.exp(self.log_temperature)
+
+    def values(
+        self, states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]
+    ) -> Float[Array, " batch"]:
+        """The smaller of both critics'."""
+        return self.critics(states, actions).min(axis=0)
 
     def td_target(self, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " batch"]:
         """y = r + γ (min_i Q̄_i(s', a') − temperature · log π(a'|s')), with a' ~ π(s')."""

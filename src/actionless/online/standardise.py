@@ -33,6 +33,12 @@ class Standardiser(eqx.Module):
         return (states - self.mean[None]) / self.scale[None]
 
 
+def standardised_by(normaliser: Normaliser, agent: Agent) -> Agent:
+    """An agent that sees states in these units."""
+    assert isinstance(agent, Standardised)
+    return eqx.tree_at(lambda agent: agent.states, agent, Standardiser.of(normaliser))
+
+
 class StandardisedBehaviour(Behaviour):
     """A behaviour that was learnt on z-scores, for raw states."""
 
@@ -70,6 +76,12 @@ class Standardised(Agent):
     def exploration(self) -> Any:
         """The agent's."""
         return self.agent.exploration()
+
+    def values(
+        self, states: Float[Array, "batch dim"], actions: Shaped[Array, "batch actions"]
+    ) -> Float[Array, " batch"]:
+        """The agent's."""
+        return self.agent.values(self.states(states), actions)
 
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Standardised", Metrics]:
         """The agent's update, on z-scores."""

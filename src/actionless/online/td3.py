@@ -37,6 +37,8 @@ class Td3Config(AgentSettings, kind="td3"):
     """Updates of the critics to one of the policy and of the target networks."""
     exploration_noise: NonNegative = 0.1
     """Standard deviation of the noise on the actions taken."""
+    layer_norm: bool = False
+    """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -87,7 +89,7 @@ class Td3(Agent):
         """An agent that has learnt nothing; target networks begin equal to their own."""
         actor_key, critics_key = jax.random.split(key)
         actor = MLP.create((spec.state_dim, *config.hidden, spec.action_dim), actor_key)
-        critics = Critics.create(spec, config.hidden, critics_key)
+        critics = Critics.create(spec, config.hidden, critics_key, layer_norm=config.layer_norm)
         delayed = Delayed(
             actor=actor,
             optimiser=Adam.create(actor, config.learning_rate),
@@ -111,6 +113,12 @@ class Td3(Agent):
     def exploration(self) -> tuple[()]:
         """Nothing: each step's noise is its own."""
         return ()
+
+    def values(
+        self, states: Float[Array, "batch dim"], actions: Float[Array, "batch actions"]
+    ) -> Float[Array, " batch"]:
+        """The smaller of both critics'."""
+        return self.critics(states, actions).min(axis=0)
 
     def td_target(self, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " batch"]:
         """y = r + γ min_i Q̄_i(s', π̄(s') + clipped noise)."""

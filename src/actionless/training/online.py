@@ -5,6 +5,7 @@ Everything random depends on the seed and the step, and the simulator is rebuilt
 again: a run may stop anywhere.
 """
 
+import dataclasses
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -18,13 +19,14 @@ from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless import old_runs
 from actionless.errors import ActionlessError
-from actionless.guidance.interface import Draw, Guidance, unchanged_shapes
-from actionless.online.agent import Behaviour, Spec, Transitions, best_actions
+from actionless.guidance.interface import Draw, Guidance, LogRows, unchanged_shapes
+from actionless.online.agent import Agent, AgentView, Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.agents import create_agent
 from actionless.online.environments import Environment, Step
 from actionless.online.labelled_log import LabelledLog
 from actionless.online.replay import Column, Replay, sample_both
+from actionless.online.standardise import standardised_by
 from actionless.randomness import generator
 from actionless.runs.engine import Advance, DivergedError, Loop
 from actionless.training.evaluation import episode_seed, returns_of
@@ -90,7 +92,12 @@ class OnlineLoop(Loop[OnlineState]):
         self._learner = config.learner
         for each in guidance:
             self._learner = each.agent_settings(self._learner)
+        self._normaliser = next((each.normaliser for each in guidance if each.normaliser is not None), None)
+        if self._normaliser is not None:
+            self._learner = dataclasses.replace(self._learner, standardise=True)
         self._columns = _columns(guidance, labelled)
+        for each in guidance:
+            each.begin(self._columns)
         self.headline = (*HEADLINE, *(name for each in guidance for name in each.headline))
         keys = jax.random.split(jax.random.key(seed, impl="rbg"), 3)
         self._initial_key, self._update_key, self._explore_key = keys
@@ -105,6 +112,8 @@ class OnlineLoop(Loop[OnlineState]):
         agent = eqx.filter_jit(create_agent)(spec, self._learner, self._initial_key)
         if self._labelled is not None:
             agent = self._labelled.introduced_to(agent)
+        if self._normaliser is not None:
+            agent = standardised_by(self._normaliser, agent)
         replay = Replay.create(config.replay_size, spec, self._columns)
         example = replay.sample(np.zeros(config.batch_size, np.int64), self._learner.n_step, self._learner.discount)
         self._in_step_with = 0
@@ -161,9 +170,10 @@ class OnlineLoop(Loop[OnlineState]):
 
     def _cycle(self, state: OnlineState, step: int, stop: int) -> OnlineState:
         """Steps in the environment, unless the log is still learnt from, then an update for each."""
-        behaviour = state.train_state.learner.behaviour
+        agent = state.train_state.learner
+        behaviour = agent.behaviour
         for now in range(max(step, self.config.offline_steps), stop):
-            state = self._step(state, behaviour, now)
+            state = self._step(state, agent, behaviour, now)
         if stop <= self.config.warm_up:
             return state
         first = max(step, self.config.warm_up)
@@ -176,19 +186,27 @@ class OnlineLoop(Loop[OnlineState]):
 
     def _changed(self, batches: Transitions, step: int, updates: int) -> Transitions:
         """Batches after each guidance in its turn."""
-        draw = Draw(step, updates, self.config.batch_size)
+        draw = Draw(step, updates, self.config.batch_size, self._columns_of)
         for each in self._guidance:
             before, batches = batches, each.change_batch(batches, draw)
             if batches is not before:
                 unchanged_shapes(before, batches, each.name)
         return batches
 
-    def _step(self, state: OnlineState, behaviour: Behaviour, step: int) -> OnlineState:
+    def _columns_of(self, rows: LogRows) -> dict[str, Shaped[np.ndarray, " rows"]]:
+        """Values of the replay's extra columns for transitions that the agent has not made."""
+        values = {name: np.full(len(rows.rewards), column.fill, column.dtype) for name, column in self._columns.items()}
+        for each in self._guidance:
+            for name, column in each.columns_of(rows).items():
+                values[name] = np.asarray(column, values[name].dtype)
+        return values
+
+    def _step(self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int) -> OnlineState:
         """One step in the environment, by chance, by guidance or by the agent."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
             action = random_action(self._environment.spec, generator(self._seed, "warm-up actions", step))
-        elif (action := self._proposal(episode.state, step)) is None:
+        elif (action := self._proposal(episode.state, step, agent)) is None:
             chosen, exploration = explore(
                 behaviour, episode.state.astype(np.float32), exploration, self._explore_key, step
             )
@@ -212,12 +230,16 @@ class OnlineLoop(Loop[OnlineState]):
             finished=Finished(done.episodes + 1, done.returns + total, done.lengths + length),
         )
 
-    def _proposal(self, state: Real[np.ndarray, " dim"], step: int) -> Shaped[np.ndarray, " actions"] | None:
+    def _proposal(
+        self, state: Real[np.ndarray, " dim"], step: int, agent: Agent
+    ) -> Shaped[np.ndarray, " actions"] | None:
         """The first action that guidance proposes, as the environment can take it."""
         for each in self._guidance:
             action = each.propose(state, step)
             if action is not None:
-                return _checked_proposal(action, self._environment.spec, each.name, step)
+                checked = _checked_proposal(action, self._environment.spec, each.name, step)
+                if each.accepts(checked, state, step, AgentView(agent)):
+                    return checked
         return None
 
     def _observed(

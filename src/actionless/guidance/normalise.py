@@ -1,0 +1,37 @@
+"""No guidance but the log's units: the agent sees states as every guided agent does, and nothing else of the log.
+
+What an agent gains by units alone is not to be counted as what it gains by guidance: compare with this one.
+"""
+
+from dataclasses import dataclass
+
+from actionless.discretise import Normaliser
+from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
+from actionless.offline.state_policy import StatePolicy
+from actionless.settings import ScaleName
+
+
+@dataclass(frozen=True)
+class NormaliseSettings(GuidanceSettings, kind="normalise"):
+    """Nothing to set."""
+
+    def create(self, context: GuidanceContext) -> "Normalise":
+        """The log's units."""
+        return Normalise(StatePolicy.load(context.guide).model.discretiser.normaliser)
+
+
+def preset(scale: ScaleName) -> NormaliseSettings:  # noqa: ARG001 (the same at every scale)
+    """The same at every scale."""
+    return NormaliseSettings()
+
+
+class Normalise(Guidance):
+    """States in units of a log's spread."""
+
+    def __init__(self, normaliser: Normaliser):
+        self.normaliser = normaliser
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return "normalise"

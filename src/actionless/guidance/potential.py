@@ -1,0 +1,179 @@
+"""Guidance by a potential: the value that a log taught, given to the agent with its rewards.
+
+The agent learns from r + γΦ(s') − Φ(s), with Φ = 0 where the environment ended. Whatever Φ is, the best policy stays
+the best (Ng, Harada and Russell 1999); a good Φ tells at once what would otherwise be known at the end of an episode.
+With a discount of λγ, λ < 1, the agent looks less far ahead and leaves the rest to Φ: HuRL (Cheng, Kolobov and
+Swaminathan 2021), whose reward r + (γ − λγ)Φ(s') differs from this one by Φ(s') and Φ(s) alone.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int64, Real, Shaped
+
+from actionless.discretise import Normaliser
+from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows
+from actionless.offline.state_policy import PolicyModel, StatePolicy
+from actionless.online.agent import Transitions
+from actionless.online.replay import Column
+from actionless.settings import Count, Derived, Fraction, NonNegative, Positive, ScaleName
+from actionless.updates import padded
+
+POTENTIAL, NEXT_POTENTIAL = "potential", "next_potential"
+"""Columns of the replay: Φ of a transition's state, and of the state it led to."""
+
+_MOST_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class PotentialSettings(GuidanceSettings, kind="potential"):
+    """How sure values must be, and how far the agent looks ahead by itself."""
+
+    kappa: NonNegative = 3.0
+    """κ: the potential is the mean of the values less κ times their disagreement."""
+    reach: Positive = 1.0
+    """How far off the log the potential falls to a third (1/e), in standard deviations of each variable."""
+    horizon: Fraction = 1.0
+    """λ at the beginning: the agent's discount is λγ, and rises to γ. 1 leaves it as it is."""
+    horizon_steps: Derived[Count | None] = None
+    """The step at which λ has risen to 1: half of the run."""
+
+    def completed(self, guide: str, steps: int) -> "PotentialSettings":  # noqa: ARG002
+        """With the rise of λ stretched to this run."""
+        return dataclasses.replace(self, horizon_steps=max(1, steps // 2))
+
+    def create(self, context: GuidanceContext) -> "PotentialGuidance":
+        """Guidance that has seen nothing."""
+        return PotentialGuidance(Potential.of(StatePolicy.load(context.guide), self.kappa, self.reach), self)
+
+
+def preset(scale: ScaleName) -> PotentialSettings:  # noqa: ARG001 (the same at every scale)
+    """The same at every scale."""
+    return PotentialSettings()
+
+
+class Potential:
+    """Φ: a pessimistic value of states, in the environment's own units."""
+
+    def __init__(self, model: PolicyModel, kappa: float, reach: float, scale: float):
+        self.normaliser = model.discretiser.normaliser
+        # Made once: the model put where it computes.
+        self._model = jax.tree.map(jnp.asarray, model)
+        self._kappa, self._reach = np.float32(kappa), np.float32(reach)
+        self._scale = np.array([scale, scale, 1.0], np.float32)
+
+    @classmethod
+    def of(cls, policy: StatePolicy, kappa: float, reach: float = np.inf) -> "Potential":
+        """Of a policy that has values; another is refused. Where it knows no distance, `reach` means nothing."""
+        policy.require_values()
+        return cls(policy.model, kappa, reach, policy.value_scale)
+
+    def __call__(self, states: Real[np.ndarray, "batch dim"]) -> Float32[np.ndarray, "batch 3"]:
+        """Φ of each state, how much the members disagree on it, and how far it lies off the log."""
+        z = Normaliser.normalise(self.normaliser, states).astype(np.float32)
+        parts = []
+        for start in range(0, len(z), _MOST_ROWS):
+            block = z[start : start + _MOST_ROWS]
+            size = 1 << (len(block) - 1).bit_length()
+            found = _pessimistic(self._model, padded(block, size), self._kappa, self._reach)
+            parts.append(np.asarray(found)[: len(block)])
+        return np.concatenate(parts) * self._scale
+
+
+class PotentialState(NamedTuple):
+    """All that changes: Φ of the newest state, and what was counted since the last report."""
+
+    newest: Float32[np.ndarray, ""]
+    steps: Int64[np.ndarray, ""]
+    sums: Float[np.ndarray, "5"]
+    """Of Φ, of its disagreement, of the distance from the log, and of the sizes of what it adds and of rewards."""
+
+
+class PotentialGuidance(Guidance):
+    """Adds the potential's part to rewards when a batch is drawn."""
+
+    headline = ("potential/mean",)
+    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(of_last=True)}  # noqa: RUF012
+    state: PotentialState
+    """For checkpoints: arrays alone, changed in place."""
+
+    def __init__(self, potential: Potential, settings: PotentialSettings):
+        self.potential, self.settings = potential, settings
+        self.normaliser = potential.normaliser
+        self.state = PotentialState(np.zeros((), np.float32), np.zeros((), np.int64), np.zeros(5))
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return "potential"
+
+    def observe(
+        self,
+        state: Real[np.ndarray, " dim"],
+        action: Shaped[np.ndarray, " actions"],  # noqa: ARG002
+        reward: float,
+        next_state: Real[np.ndarray, " dim"],
+        step: int,  # noqa: ARG002
+        *,
+        terminated: bool = False,
+        first: bool = False,
+    ) -> Mapping[str, float | int]:
+        """Φ at both ends of a transition."""
+        kept = self.state
+        before = float(self.potential(state[None])[0, 0]) if first else float(kept.newest)
+        after, disagreement, distance = self.potential(next_state[None])[0].tolist()
+        kept.newest[...] = after
+        kept.steps[...] += 1
+        added = (0.0 if terminated else after) - before
+        kept.sums[:] += (after, disagreement, distance, abs(added), abs(reward))
+        return {POTENTIAL: before, NEXT_POTENTIAL: after}
+
+    def columns_of(self, rows: LogRows) -> Mapping[str, Float32[np.ndarray, " rows"]]:
+        """Φ at both ends of transitions of a log."""
+        return {
+            POTENTIAL: self.potential(rows.states)[:, 0],
+            NEXT_POTENTIAL: self.potential(rows.next_states)[:, 0],
+        }
+
+    def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
+        """Rewards with the potential's part; discounts that look less far ahead while λ < 1."""
+        before, after = batch.extra[POTENTIAL], batch.extra[NEXT_POTENTIAL]
+        rewards = batch.rewards + batch.discounts * after - before
+        discounts = batch.discounts * np.float32(self.horizon(draw.step))
+        return dataclasses.replace(batch, rewards=rewards, discounts=discounts)
+
+    def horizon(self, step: int) -> float:
+        """λ at an environment step."""
+        start, until = self.settings.horizon, self.settings.horizon_steps
+        return 1.0 if until is None else min(1.0, start + (1 - start) * step / until)
+
+    def metrics(self) -> dict[str, float]:
+        """Φ on the states of the last steps, and how much of what the agent learnt from came from it."""
+        steps = int(self.state.steps)
+        if steps == 0:
+            return {}
+        value, disagreement, distance, added, reward = (self.state.sums / steps).tolist()
+        self.state.steps[...], self.state.sums[:] = 0, 0
+        return {
+            "potential/mean": value,
+            "potential/disagreement": disagreement,
+            "potential/distance": distance,
+            "potential/added": added,
+            "potential/share": added / (added + reward) if added + reward else 0.0,
+        }
+
+
+@jax.jit
+def _pessimistic(
+    model: PolicyModel, z: Float[Array, "batch dim"], kappa: Float[Array, ""], reach: Float[Array, ""]
+) -> Float[Array, "batch 3"]:
+    values, distance = model.member_values(z), model.distance(z)
+    spread = values.std(axis=0)
+    above = values.mean(axis=0) - kappa * spread - model.floor
+    value = model.floor + above * jnp.exp(-distance / reach)
+    return jnp.stack([value, spread, distance], axis=1)

@@ -1,0 +1,182 @@
+"""The potential for every library: a Gymnasium wrapper that adds its part to each reward.
+
+Works with any agent, on-policy ones included, and knows nothing of it but its discount.
+"""
+
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from jaxtyping import Float, Real
+
+from actionless.discretise import Normaliser
+from actionless.errors import ActionlessError
+from actionless.guidance.potential import Potential, PotentialSettings
+from actionless.offline.state_policy import StatePolicy
+
+TRUE_REWARD, TRUE_RETURN = "true_reward", "true_return"
+"""In `info`: the environment's own reward at every step, and the sum of an episode's where it ends."""
+
+_DEFAULTS = PotentialSettings()
+
+
+class PotentialReward(gymnasium.Wrapper, RecordConstructorArgs):
+    """Rewards with a potential's part: r + γΦ(s') − Φ(s), where Φ is the value that a log taught.
+
+        env = actionless.PotentialReward(gymnasium.make("HalfCheetah-v5"), "runs/halfcheetah")
+        SAC("MlpPolicy", env).learn(20_000)
+
+    A vector environment gets a vector wrapper. `guide` is the run (or the directory) of a policy that has values.
+    `discount` has to be the agent's own γ: only then is the best policy still the best. Observations are normalised
+    by the log, unless `normalise` is False. The environment's own reward is `info["true_reward"]`, and an episode's
+    own return `info["true_return"]` where it ends.
+    """
+
+    def __new__(cls, env: Any, *arguments: Any, **named: Any) -> Any:
+        """The wrapper that the environment needs."""
+        if isinstance(env, VectorEnv):
+            return VectorPotentialReward(env, *arguments, **named)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        guide: str | Path | StatePolicy,
+        *,
+        discount: float = 0.99,
+        kappa: float = _DEFAULTS.kappa,
+        reach: float = _DEFAULTS.reach,
+        normalise: bool = True,
+    ):
+        RecordConstructorArgs.__init__(
+            self, guide=guide, discount=discount, kappa=kappa, reach=reach, normalise=normalise
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._shaping = _Shaping(
+            guide, env.observation_space, discount=discount, kappa=kappa, reach=reach, normalise=normalise
+        )
+        if normalise:
+            self.observation_space = _unbounded(env.observation_space)
+        self._newest, self._return = 0.0, 0.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """The first observation."""
+        state, info = self.env.reset(seed=seed, options=options)
+        self._newest, self._return = float(self._shaping.potential(state[None])[0]), 0.0
+        return self._shaping.seen(state), info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """A step whose reward has the potential's part."""
+        state, reward, terminated, truncated, info = self.env.step(action)
+        after = float(self._shaping.potential(state[None])[0])
+        shaped = float(reward) + (0.0 if terminated else self._shaping.discount * after) - self._newest
+        self._newest = after
+        self._return += float(reward)
+        info = {**info, TRUE_REWARD: float(reward)}
+        if terminated or truncated:
+            info[TRUE_RETURN] = self._return
+        return self._shaping.seen(state), shaped, terminated, truncated, info
+
+
+class VectorPotentialReward(VectorWrapper):
+    """The same for several environments at once."""
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        guide: str | Path | StatePolicy,
+        *,
+        discount: float = 0.99,
+        kappa: float = _DEFAULTS.kappa,
+        reach: float = _DEFAULTS.reach,
+        normalise: bool = True,
+    ):
+        super().__init__(env)
+        single = env.single_observation_space
+        self._shaping = _Shaping(guide, single, discount=discount, kappa=kappa, reach=reach, normalise=normalise)
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        if normalise:
+            self.single_observation_space = _unbounded(single)
+            self.observation_space = _unbounded(env.observation_space)
+        self._newest, self._returns = np.zeros(env.num_envs), np.zeros(env.num_envs)
+        self._over = np.zeros(env.num_envs, bool)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """The first observations; with a mask (AutoresetMode.DISABLED), of those that begin anew."""
+        states, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
+        begun = np.ones(self.num_envs, bool) if options is None else options.get("reset_mask", True)
+        self._newest = np.where(begun, self._shaping.potential(states), self._newest)
+        self._returns, self._over = np.where(begun, 0.0, self._returns), self._over & ~np.asarray(begun)
+        return self._shaping.seen(states), info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """A step of each, whose rewards have the potential's part."""
+        states, rewards, terminated, truncated, info = self.env.step(actions)
+        after = newest = self._shaping.potential(states)
+        over = terminated | truncated
+        if self._mode == AutoresetMode.SAME_STEP and over.any():
+            # The environments that ended already show the first state of their next episode.
+            last = np.array(states)
+            last[over] = np.stack([np.asarray(final) for final in info["final_obs"][over]])
+            after = self._shaping.potential(last)
+        shaped = rewards + np.where(terminated, 0.0, self._shaping.discount * after) - self._newest
+        # In the step after an end, nothing happens but a reset.
+        begins = self._over if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
+        shaped = np.where(begins, rewards, shaped)
+        self._returns = np.where(begins, 0.0, self._returns) + rewards
+        info = {**info, TRUE_REWARD: np.array(rewards), f"_{TRUE_REWARD}": np.ones(self.num_envs, bool)}
+        if over.any():
+            info |= {TRUE_RETURN: np.where(over, self._returns, 0.0), f"_{TRUE_RETURN}": np.array(over)}
+        if self._mode == AutoresetMode.SAME_STEP:
+            self._returns = np.where(over, 0.0, self._returns)
+        self._newest, self._over = newest, over
+        return self._shaping.seen(states), shaped, terminated, truncated, info
+
+
+class _Shaping:
+    """What both wrappers share."""
+
+    def __init__(
+        self,
+        guide: str | Path | StatePolicy,
+        observations: spaces.Space,
+        *,
+        discount: float,
+        kappa: float,
+        reach: float,
+        normalise: bool,
+    ):
+        policy = guide if isinstance(guide, StatePolicy) else StatePolicy.load(guide)
+        where = "the guide" if isinstance(guide, StatePolicy) else str(guide)
+        names = policy.state_names
+        if not (isinstance(observations, spaces.Box) and observations.shape == (len(names),)):
+            raise ActionlessError(
+                f"{where}: values states of {len(names)} variables ({', '.join(names[:8])}"
+                f"{', …' if len(names) > 8 else ''}), and the environment observes {observations}: pre-train on a log "
+                "of this environment, or flatten what it observes (gymnasium.wrappers.FlattenObservation)"
+            )
+        if not 0 <= discount <= 1:
+            raise ActionlessError(f"discount={discount}: choose a number from 0 to 1, the agent's own")
+        self.discount, self._normalise = discount, normalise
+        self._potential = Potential.of(policy, kappa, reach)
+
+    def potential(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, " batch"]:
+        """Φ of each state."""
+        return self._potential(states)[:, 0].astype(np.float64)
+
+    def seen(self, states: Real[np.ndarray, "*batch dim"]) -> Real[np.ndarray, "*batch dim"]:
+        """What the agent observes."""
+        if not self._normalise:
+            return states
+        return Normaliser.normalise(self._potential.normaliser, states).astype(np.float32)
+
+
+def _unbounded(space: spaces.Space | None) -> spaces.Box:
+    assert space is not None and space.shape is not None
+    return spaces.Box(-np.inf, np.inf, space.shape, np.float32)

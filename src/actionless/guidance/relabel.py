@@ -1,0 +1,335 @@
+"""Guidance by recovered actions: rows of the log, with the actions that the log lacks, beside the agent's own steps.
+
+Inverse dynamics models of (s, s' − s) learn online, from the agent's own steps, which action leads from one state to
+the next. What they say of the log's steps is used where they agree with each other, as a share of every batch
+(Ball, Smith, Kostrikov and Levine 2023: symmetric sampling, and critics with LayerNorm).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int64, PRNGKeyArray, Real, Shaped
+
+from actionless.data.log import Log
+from actionless.discretise import Normaliser
+from actionless.errors import ActionlessError
+from actionless.guidance.guide import Ring
+from actionless.guidance.idm import IDM_SCALES, ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.guidance.interface import (
+    NOTHING,
+    Draw,
+    Guidance,
+    GuidanceContext,
+    GuidanceSettings,
+    LogRows,
+)
+from actionless.offline.log_origin import log_of
+from actionless.offline.state_policy import StatePolicy
+from actionless.online.agent import Act, AgentSettings, Spec, Transitions
+from actionless.online.replay import Column
+from actionless.randomness import generator
+from actionless.settings import Count, Fraction, NonNegative, ScaleName
+from actionless.updates import Metrics, TrainState, means, padded, reset_metrics, updated
+
+POOL = 25_600
+"""Rows of the log that carry recovered actions at any time."""
+ROWS_PER_STEP = 32
+"""Of these, the oldest are replaced by so many at every environment step: none is older than 800 steps."""
+LEAST_USABLE = 0.02
+"""The share of the pool on which the models must agree before any of it is used."""
+HELD_OUT_EVERY, HELD_OUT = 20, 512
+"""Each so-many-th of the agent's own steps is kept from the models, to measure them on the newest of these."""
+_CHANGE_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class RelabelSettings(GuidanceSettings, kind="relabel"):
+    """How much of the log enters a batch, and how its actions are recovered."""
+
+    share: Fraction = 0.5
+    """Share of each batch that rows of the log make up."""
+    agreement: NonNegative = 0.15
+    """A row is used where the models' actions have at most this standard deviation (of actions in [-1, 1]); where
+    actions are choices, where at most this share of the models' choices differs."""
+    models: Count = 3
+    """Inverse dynamics models."""
+    inverse: IdmConfig = field(default_factory=IdmConfig)
+    plain_critics: bool = False
+    """Leave the critics without LayerNorm."""
+
+    @property
+    def reads_log(self) -> bool:
+        """Rows of it are what the agent learns from."""
+        return True
+
+    def memory(self, spec: Spec, kept: int, logged: int) -> int:
+        """The agent's own steps, and the log."""
+        return kept * 4 * (2 * spec.state_dim + spec.action_dim) + 16 * logged * spec.state_dim
+
+    def create(self, context: GuidanceContext) -> "Relabel":
+        """Guidance that has learnt nothing."""
+        policy = StatePolicy.load(context.guide)
+        log = context.log
+        if log is None:
+            log = log_of(policy, context.guide)
+        normaliser = policy.model.discretiser.normaliser
+        return Relabel(log, normaliser, context.spec, self, steps=context.steps, seed=context.seed)
+
+
+def preset(scale: ScaleName) -> RelabelSettings:
+    """The inverse dynamics models of a scale."""
+    return RelabelSettings(inverse=IDM_SCALES[scale])
+
+
+class InverseEnsemble(eqx.Module):
+    """Inverse dynamics models that differ in their initial weights."""
+
+    members: InverseDynamics
+    """All of them, their arrays stacked."""
+
+    @classmethod
+    def create(cls, count: int, spec: IdmSpec, config: IdmConfig, key: PRNGKeyArray) -> "InverseEnsemble":
+        """Models that have learnt nothing."""
+        keys = jax.random.split(key, count)
+        each = [InverseDynamics.create(spec, config, key) for key in keys]
+        return cls(jax.tree.map(lambda *arrays: jnp.stack(arrays), *each))
+
+    def update(self, batch: IdmBatch, key: PRNGKeyArray) -> tuple["InverseEnsemble", Metrics]:
+        """One step of Adam for each, on the same rows."""
+        members, metrics = eqx.filter_vmap(lambda member: member.update(batch, key))(self.members)
+        return InverseEnsemble(members), {"relabel/loss": metrics["idm/loss"].mean()}
+
+
+class Pool(NamedTuple):
+    """Rows of the log with recovered actions."""
+
+    states: Float32[np.ndarray, "pool dim"]
+    actions: Shaped[np.ndarray, "pool actions"]
+    rewards: Float32[np.ndarray, " pool"]
+    next_states: Float32[np.ndarray, "pool dim"]
+    terminals: Bool[np.ndarray, " pool"]
+    disagreement: Float32[np.ndarray, " pool"]
+    extra: dict[str, Shaped[np.ndarray, " pool"]]
+    """The replay's extra columns."""
+
+
+class RelabelState(NamedTuple):
+    """All that changes."""
+
+    learning: TrainState
+    """The models, and their metrics added up since the last report."""
+    ring: Ring
+    """The agent's own steps."""
+    held_out: Ring
+    """Those that the models are measured on."""
+    pool: Pool
+    relabelled: Int64[np.ndarray, ""]
+    """Rows that were given an action since the beginning."""
+    learnt: Int64[np.ndarray, ""]
+    """Updates of the models since the beginning."""
+    rows: Int64[np.ndarray, "2"]
+    """Rows of the log in batches, and all rows, since the last report."""
+
+
+class Relabel(Guidance):
+    """Puts rows of the log, with recovered actions, into the batches."""
+
+    headline = ("relabel/error", "relabel/used")
+    state: RelabelState
+    """For checkpoints: arrays alone."""
+
+    def __init__(
+        self, log: Log, normaliser: Normaliser, spec: Spec, settings: RelabelSettings, *, steps: int, seed: int
+    ):
+        if len(log) == 0:
+            raise ActionlessError(f"{log.source.path} holds no transitions: give the log of the guide's run")
+        self.log, self.normaliser, self.settings, self.seed = log, normaliser, settings, seed
+        self._normaliser = normaliser
+        self.spec = IdmSpec(spec.state_dim, None, spec.action_dim, spec.bins)
+        self._discount = 0.99
+        self._changes = _change_scale(log, normaliser)
+        self._key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), 1002)
+        models = InverseEnsemble.create(settings.models, self.spec, settings.inverse, self._key)
+        self.state = RelabelState(
+            learning=TrainState(models, {"relabel/loss": jnp.zeros(())}, jnp.zeros((), jnp.int32)),
+            ring=Ring.create(steps, self.spec),
+            held_out=Ring.create(HELD_OUT, self.spec),
+            pool=_pool(self.spec, {}),
+            relabelled=np.zeros((), np.int64),
+            learnt=np.zeros((), np.int64),
+            rows=np.zeros(2, np.int64),
+        )
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return "relabel"
+
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """With LayerNorm in the critics, where the agent has that setting."""
+        self._discount = settings.discount
+        if self.settings.plain_critics or not hasattr(settings, "layer_norm"):
+            return settings
+        return dataclasses.replace(settings, layer_norm=True)  # pyright: ignore[reportCallIssue]
+
+    def begin(self, columns: Mapping[str, Column]) -> None:
+        """Rows of the log need every column that the agent's own have."""
+        self.state = self.state._replace(pool=_pool(self.spec, columns))
+
+    def observe(
+        self,
+        state: Real[np.ndarray, " dim"],
+        action: Shaped[np.ndarray, " actions"],
+        reward: float,  # noqa: ARG002
+        next_state: Real[np.ndarray, " dim"],
+        step: int,
+        *,
+        terminated: bool = False,  # noqa: ARG002
+        first: bool = False,  # noqa: ARG002
+    ) -> Mapping[str, float | int]:
+        """Remember a step of the agent."""
+        z, change = self._inputs(state[None], next_state[None])
+        ring = self.state.held_out if step % HELD_OUT_EVERY == 0 else self.state.ring
+        ring.add(z[0], change[0], action)
+        return NOTHING
+
+    def learn(self, first: int, stop: int, act: Act) -> None:  # noqa: ARG002
+        """Update the models as often as these steps ask for."""
+        config, state = self.settings.inverse, self.state
+        updates = stop // config.every - first // config.every
+        if updates <= 0 or state.ring.stored == 0 or self.settings.share == 0:
+            return
+        draw = generator(self.seed, "relabelling models", int(state.learnt))
+        rows = state.ring.rows(draw.integers(0, state.ring.stored, updates * config.batch_size))
+        # A power of two, so that few numbers of updates are ever compiled.
+        size = (1 << (updates - 1).bit_length()) * config.batch_size
+        batch = IdmBatch(Examples(*(padded(array, size) for array in rows)), None)
+        learning = updated(state.learning, batch, int(state.learnt), updates, self._key, config.batch_size)
+        self.state = state._replace(learning=learning)
+        self.state.learnt[...] += updates
+
+    def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
+        """Rows of the log in place of the first of each batch, once the models agree on enough of them."""
+        size, share = draw.batch_size, round(self.settings.share * draw.batch_size)
+        if share == 0:
+            return batch
+        self._refresh(draw)
+        pool, counts = self.state.pool, self.state.rows
+        counts[1] += draw.updates * size
+        stored = min(int(self.state.relabelled), POOL)
+        usable = np.flatnonzero(pool.disagreement[:stored] <= self.settings.agreement)
+        if len(usable) < LEAST_USABLE * POOL:
+            return batch
+        counts[0] += draw.updates * share
+        places = (np.arange(draw.updates)[:, None] * size + np.arange(share)).reshape(-1)
+        chosen = usable[generator(self.seed, "relabelled rows", draw.step).integers(0, len(usable), len(places))]
+        discounts = np.float32(self._discount) * ~pool.terminals[chosen]
+        rows = Transitions(
+            states=pool.states[chosen],
+            actions=pool.actions[chosen],
+            rewards=pool.rewards[chosen],
+            next_states=pool.next_states[chosen],
+            discounts=discounts,
+            extra={name: column[chosen] for name, column in pool.extra.items()},
+        )
+
+        def put(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+            changed = np.array(mine)
+            changed[places] = theirs
+            return changed
+
+        return jax.tree.map(put, batch, rows)
+
+    def metrics(self) -> dict[str, float]:
+        """How well actions are recovered, and how much of the log is used."""
+        state = self.state
+        metrics = means(state.learning)
+        self.state = state._replace(learning=reset_metrics(state.learning))
+        used, rows = state.rows.tolist()
+        state.rows[:] = 0
+        if rows:
+            metrics["relabel/used"] = used / rows
+        stored = min(int(state.relabelled), POOL)
+        if stored:
+            disagreement = state.pool.disagreement[:stored]
+            metrics["relabel/agreed"] = float((disagreement <= self.settings.agreement).mean())
+            metrics["relabel/disagreement"] = float(disagreement.mean())
+        if state.held_out.stored:
+            own = state.held_out.rows(np.arange(HELD_OUT))
+            actions, apart = self._recovered(own.states, own.deltas)
+            seen = slice(0, state.held_out.stored)
+            wrong = actions[seen] != own.actions[seen] if self.spec.action_bins else actions[seen] - own.actions[seen]
+            metrics["relabel/error"] = float(np.abs(wrong).mean())
+            metrics["relabel/own_disagreement"] = float(apart[seen].mean())
+        return metrics
+
+    def _refresh(self, draw: Draw) -> None:
+        """Give actions to some rows of the log, in place of those that have had theirs for longest."""
+        pool, done = self.state.pool, int(self.state.relabelled)
+        count = ROWS_PER_STEP * draw.updates
+        chosen = np.sort(generator(self.seed, "rows to relabel", draw.step).integers(0, len(self.log), count))
+        log = LogRows(
+            states=np.asarray(self.log.states[chosen]),
+            rewards=np.asarray(self.log.rewards[chosen]),
+            next_states=np.asarray(self.log.next_states[chosen]),
+            terminals=np.asarray(self.log.terminals[chosen]),
+        )
+        z, change = self._inputs(log.states, log.next_states)
+        size = 1 << (count - 1).bit_length()
+        actions, disagreement = self._recovered(padded(z, size), padded(change, size))
+        slots = (done + np.arange(count)) % POOL
+        pool.states[slots], pool.next_states[slots] = log.states, log.next_states
+        pool.rewards[slots], pool.terminals[slots] = log.rewards, log.terminals
+        pool.actions[slots], pool.disagreement[slots] = actions[:count], disagreement[:count]
+        for name, values in draw.columns_of(log).items():
+            pool.extra[name][slots] = values
+        self.state.relabelled[...] += count
+
+    def _recovered(self, z: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        actions, disagreement = _recovered(self.state.learning.learner.members.network, z, change)
+        return np.asarray(actions), np.asarray(disagreement)
+
+    def _inputs(self, states: np.ndarray, next_states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # Called through its class, since this is done at every step: Equinox takes 40 µs to bind a method.
+        z, after = (Normaliser.normalise(self._normaliser, s.astype(np.float64)) for s in (states, next_states))
+        return z.astype(np.float32), ((after - z) / self._changes).astype(np.float32)
+
+
+def _pool(spec: IdmSpec, columns: Mapping[str, Column]) -> Pool:
+    return Pool(
+        states=np.zeros((POOL, spec.state_dim), np.float32),
+        actions=np.zeros((POOL, spec.action_dim), np.float32 if spec.action_bins is None else np.int32),
+        rewards=np.zeros(POOL, np.float32),
+        next_states=np.zeros((POOL, spec.state_dim), np.float32),
+        terminals=np.zeros(POOL, bool),
+        disagreement=np.zeros(POOL, np.float32),
+        extra={name: np.full(POOL, column.fill, column.dtype) for name, column in columns.items()},
+    )
+
+
+def _change_scale(log: Log, normaliser: Normaliser) -> Float[np.ndarray, " dim"]:
+    """The spread of each variable's change in one step."""
+    rows = np.unique(np.linspace(0, len(log) - 1, _CHANGE_ROWS).astype(int))
+    change = normaliser.normalise(log.next_states[rows].astype(np.float64)) - normaliser.normalise(
+        log.states[rows].astype(np.float64)
+    )
+    spread = change.std(axis=0)
+    return np.where(spread > 0, spread, 1.0)
+
+
+@jax.jit
+def _recovered(
+    network: ActionNetwork, z: Float[Array, "batch dim"], change: Float[Array, "batch dim"]
+) -> tuple[Shaped[Array, "batch actions"], Float[Array, " batch"]]:
+    """The members' action for each row, and how much they disagree on it."""
+    each = eqx.filter_vmap(lambda member: member.act(z, change))(network)
+    if network.spec.action_bins is None:
+        return each.mean(axis=0), each.std(axis=0).mean(axis=1)
+    votes = jax.nn.one_hot(each, network.spec.action_bins).mean(axis=0)
+    return votes.argmax(axis=2).astype(jnp.int32), 1 - votes.max(axis=2).mean(axis=1)

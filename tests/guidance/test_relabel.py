@@ -1,0 +1,159 @@
+"""Recovered actions: of a linear system to the last digit that matters, only where the models agree, and nothing of
+the log where nothing is asked for."""
+
+import numpy as np
+import pytest
+from point_task import point_log
+from small_log import save
+from test_online import last_checkpoint, run
+from test_potential import values  # noqa: F401
+
+import actionless
+from actionless.data.log import Log
+from actionless.discretise import Normaliser
+from actionless.guidance import relabel
+from actionless.guidance.idm import IdmConfig
+from actionless.guidance.interface import Draw
+from actionless.guidance.relabel import Relabel, RelabelSettings
+from actionless.online.agent import Spec, Transitions
+from actionless.online.replay import Column
+from actionless.runs.sinks import read_rows
+
+DIM, ACTIONS = 3, 2
+RNG = np.random.default_rng(0)
+A, B = np.eye(DIM) + 0.1 * RNG.normal(size=(DIM, DIM)), RNG.normal(size=(DIM, ACTIONS))
+
+
+def system(rows, seed, bins=None):
+    """Steps of s' = As + Ba, and their actions."""
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(rows, DIM))
+    if bins is None:
+        actions = rng.uniform(-0.8, 0.8, (rows, ACTIONS))
+        pushes = actions
+    else:
+        actions = rng.integers(0, bins, (rows, ACTIONS))
+        pushes = 2 * actions / (bins - 1) - 1
+    return states, actions, states @ A.T + pushes @ B.T
+
+
+def taught(settings, bins=None, steps=3000, updates=1500):
+    """Guidance that has seen steps of the system."""
+    states, _, after = system(500, 1, bins)
+    rewards, ends = np.arange(500.0), np.arange(500) % 50 == 49
+    log = point_log()
+    log = Log(states, rewards, after, ends, ends, ("a", "b", "c"), log.source)
+    guide = Relabel(log, Normaliser.fit(states), Spec(DIM, ACTIONS, bins), settings, steps=steps, seed=0)
+    guide.begin({"paid": Column(np.float32, fill=-1.0)})
+    states, actions, after = system(steps, 2, bins)
+    for t in range(steps):
+        guide.observe(states[t], actions[t], 0.0, after[t], t)
+    every = settings.inverse.every
+    for t in range(updates):
+        guide.learn(t * every, (t + 1) * every, lambda states: states)
+    return guide
+
+
+def batch_of(rows, action_type=np.float32):
+    zeros = np.zeros(rows, np.float32)
+    return Transitions(
+        states=np.zeros((rows, DIM), np.float32),
+        actions=np.zeros((rows, ACTIONS), action_type),
+        rewards=zeros,
+        next_states=np.zeros((rows, DIM), np.float32),
+        discounts=zeros + 0.5,
+        extra={"paid": zeros},
+    )
+
+
+def draw(step, updates=2, size=16):
+    return Draw(step, updates, size, lambda rows: {"paid": np.asarray(rows.rewards * 2, np.float32)})
+
+
+@pytest.fixture(scope="module")
+def guide():
+    return taught(RelabelSettings(share=0.5, inverse=IdmConfig(hidden=(64, 64), every=1)))
+
+
+def mixed(guide, step=0, updates=2, size=16, action_type=np.float32):
+    return guide.change_batch(batch_of((updates + 1) * size, action_type), draw(step, updates, size))
+
+
+def filled(guide):
+    """Until enough of the log carries actions."""
+    for step in range(2 * relabel.POOL // relabel.ROWS_PER_STEP):
+        batch = mixed(guide, step)
+        if batch.states.any():
+            return batch
+    raise AssertionError("no rows of the log were used")
+
+
+def test_actions_of_a_linear_system_are_recovered(guide):
+    assert guide.metrics()["relabel/error"] < 0.03
+    batch = filled(guide)
+    from_log = batch.states.any(axis=1)
+    pushes = np.linalg.lstsq(B, (batch.next_states - batch.states @ A.T)[from_log].T, rcond=None)[0].T
+    assert np.abs(batch.actions[from_log] - pushes).mean() < 0.05
+
+
+def test_rows_of_the_log_are_the_share_of_each_batch_that_was_asked_for(guide):
+    batch = filled(guide)
+    from_log = batch.states.any(axis=1)
+    assert from_log.reshape(3, 16).sum(axis=1).tolist() == [8, 8, 0]  # nobody looks at the last
+    assert (batch.extra["paid"][from_log] == 2 * batch.rewards[from_log]).all()
+    ended = batch.rewards[from_log] % 50 == 49
+    assert (batch.discounts[from_log][ended] == 0).all()
+    assert (batch.discounts[from_log][~ended] == np.float32(0.99)).all()
+    assert (batch.discounts[~from_log] == 0.5).all()
+
+
+def test_choices_are_recovered_by_classification():
+    guide = taught(RelabelSettings(inverse=IdmConfig(hidden=(64, 64), every=1)), bins=3, updates=800)
+    assert guide.metrics()["relabel/error"] < 0.05
+    for step in range(100):
+        batch = mixed(guide, step, action_type=np.int32)
+    assert batch.actions.dtype == np.int32
+    from_log = batch.states.any(axis=1)
+    pushes = np.linalg.lstsq(B, (batch.next_states - batch.states @ A.T)[from_log].T, rcond=None)[0].T
+    assert (batch.actions[from_log] == np.round(pushes + 1)).mean() > 0.95
+
+
+def test_nothing_is_used_where_the_models_disagree():
+    guide = taught(RelabelSettings(agreement=0.0, inverse=IdmConfig(hidden=(16,), every=1)), updates=5, steps=200)
+    for step in range(20):
+        batch = mixed(guide, step)
+        assert not batch.states.any()
+    metrics = guide.metrics()
+    assert metrics["relabel/used"] == 0
+    assert metrics["relabel/agreed"] == 0
+    assert metrics["relabel/disagreement"] > 0
+
+
+def test_no_share_is_the_agent_alone_to_the_bit(tmp_path, values):  # noqa: F811
+    run(tmp_path / "none", guide=values, guidance="relabel", share=0.0, plain_critics=True)
+    run(tmp_path / "alone", guide=values, guidance="normalise")
+    ours, theirs = last_checkpoint(tmp_path / "none"), last_checkpoint(tmp_path / "alone")
+    for name in theirs:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def test_critics_get_layer_norm_unless_told_not_to(tmp_path, values):  # noqa: F811
+    run(tmp_path / "normed", guide=values, guidance="relabel", share=0.0)
+    run(tmp_path / "asked", guide=values, guidance="normalise", layer_norm=True)
+    ours, theirs = last_checkpoint(tmp_path / "normed"), last_checkpoint(tmp_path / "asked")
+    for name in theirs:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def test_with_the_potential(tmp_path, values):  # noqa: F811
+    run(tmp_path / "both", guide=values, guidance="potential,relabel", agreement=10.0)
+    rows = list(read_rows(tmp_path / "both" / "metrics.jsonl"))
+    assert {"relabel/error", "relabel/used", "potential/share"} <= rows[-1].keys()
+
+
+def test_the_log_is_needed(tmp_path):
+    data = save(point_log(), tmp_path / "point.npz")
+    actionless.pretrain(data, tmp_path / "run", method="iql-delta", scale="smoke", steps=20)
+    data.unlink()
+    with pytest.raises(actionless.ActionlessError, match="the guide's log cannot be read"):
+        run(tmp_path / "guided", guide=tmp_path / "run", guidance="relabel")

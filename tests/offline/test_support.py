@@ -1,0 +1,41 @@
+"""The distance from a log: known pushes, and a grid whose distances are known."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from actionless.offline.support import EVERY, PUSHES, UNTOUCHED, Support, distance, push
+
+
+def test_pushes_are_as_far_as_they_say():
+    states = jnp.zeros((4096, 3))
+    pushed, far = push(states, jax.random.key(0))
+    np.testing.assert_allclose(np.sqrt(np.square(pushed).mean(axis=1)), far, rtol=1e-5)
+    assert (far[::UNTOUCHED] == 0).all()
+    moved = np.delete(np.asarray(far), np.s_[::UNTOUCHED])
+    assert moved.min() > 0
+    # Evenly by order of magnitude: half of them below the geometric mean of the limits.
+    assert abs((moved < np.sqrt(PUSHES[0] * PUSHES[1])).mean() - 0.5) < 0.05
+
+
+def test_it_grows_away_from_the_log_and_is_small_on_it():
+    """A log on a line: the distance of a point beside it is how far it lies beside it."""
+    rng = np.random.default_rng(0)
+    line = jnp.asarray(np.stack([rng.uniform(-2, 2, 4000), np.zeros(4000)], axis=1), jnp.float32)
+    support = Support.create(2, (64, 64), 3e-3, jax.random.key(0))
+
+    @eqx.filter_jit
+    def step(support, key):
+        rows = line[jax.random.randint(jax.random.fold_in(key, 1), (EVERY * 128,), 0, len(line))]
+        return support.update(rows, rows[:, 0], key)[0]
+
+    for i in range(1500):
+        support = step(support, jax.random.key(i))
+    beside = jnp.array([[0.5, y] for y in (0.0, 0.5, 1.0, 2.0, 4.0)], jnp.float32)
+    far = np.asarray(distance(support.network, beside))
+    assert far[0] < 0.15
+    assert (np.diff(far) > 0.1).all()
+    # The root of the mean square over two variables, one of which did not move.
+    np.testing.assert_allclose(far[3:], np.array([2.0, 4.0]) / np.sqrt(2), rtol=0.35)
+    assert -2.1 < float(support.lowest) < -1.8
