@@ -1,8 +1,8 @@
 """Steps per second of online learning, as JSON: `python -m benchmarks.online_steps [--repeats 5]`.
 
-Unguided TD3, guided TD3 and, where it is installed, Stable-Baselines3's TD3, unguided and guided, take turns within one
-process, on one thread, with the same networks and batch; then where a step's time goes. Ratios are of CPU seconds,
-which other processes on the machine disturb least, and of wall-clock seconds.
+TD3 alone, TD3 with each kind of guidance and, where they are installed, the TD3 of Stable-Baselines3, alone and guided,
+and that of SBX take turns within one process, on one thread, with the same networks and batch; then where a step's time
+goes. Ratios are of CPU seconds, which other processes on the machine disturb least, and of wall-clock seconds.
 """
 
 import argparse
@@ -20,8 +20,10 @@ import numpy as np
 
 from actionless.data.log import Log, Source, default_state_names
 from actionless.discretise import Discretiser
+from actionless.guidance import kinds
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
+from actionless.guidance.interface import GuidanceContext
 from actionless.guidance.switch import Fixed
 from actionless.offline.learner import PolicyLabel, Spec
 from actionless.offline.methods import METHODS
@@ -33,6 +35,8 @@ from actionless.training.online import OnlineLoop
 from actionless.training.online_settings import train_settings
 
 TASK, WARM_UP, BETA = "HalfCheetah-v5", 1000, 0.5
+GUIDANCE = ("switch", "potential", "relabel", "potential,relabel")
+ALWAYS = {"beta": BETA, "agreement": 1e9}
 Turn = Callable[[int], None]
 
 
@@ -50,32 +54,32 @@ def random_log(steps: int = 5000) -> Log:
     return Log(rows[:-1], np.array(rewards), rows[1:], np.zeros(steps, bool), ends, names, source)
 
 
-def untrained_policy(log: Log) -> StatePolicy:
+def untrained_policy(log: Log, method: str = "oso-decqn") -> StatePolicy:
     """A state policy of the `cpu` scale."""
-    method = METHODS["oso-decqn"]
-    learner = method.learner.create(Spec(log.state_dim, 3), method.config_at("cpu"), jax.random.key(0, impl="rbg"))
+    entry = METHODS[method]
+    learner = entry.learner.create(Spec(log.state_dim, 3), entry.config_at("cpu"), jax.random.key(0, impl="rbg"))
     discretiser = Discretiser.fit(log.states, log.next_states)
-    policy = learner.policy(discretiser, PolicyLabel("oso-decqn", log.state_names))
+    policy = learner.policy(discretiser, PolicyLabel(method, log.state_names))
     assert isinstance(policy, StatePolicy)
     return policy
 
 
-def ours(steps: int, guided: bool) -> Turn:
-    """Our loop, without evaluation."""
+def ours(steps: int, guidance: str | None, folder: str) -> Turn:
+    """Our loop, without evaluation; `folder` is for the guide's policy."""
     given = {"steps": steps, "warm_up": WARM_UP, "log_every": steps, "evaluate_every": steps}
     config = train_settings(TASK, "td3", "cpu", given)
-    environment, guide = make(TASK), None
-    if guided:
+    environment, guides = make(TASK), []
+    if guidance is not None:
         log = random_log()
-        guide = Guide.create(
-            untrained_policy(log),
-            action_dim=environment.spec.action_dim,
-            steps=steps,
-            log=log,
-            schedule=Fixed(BETA),
-            config=GuideConfig(idm=IDM_SCALES["cpu"]),
-        )
-    task = OnlineLoop(environment, make(TASK), config, 0, [] if guide is None else [guide])
+        untrained_policy(log, "iql-delta").save(folder)
+        parts = kinds.presets(kinds.chosen(guidance, folder, StatePolicy.kind), "cpu")
+        # β stays, and rows of the log are used from the beginning: what a step costs while guidance is at work.
+        settings = {name: value for name, value in ALWAYS.items() if any(hasattr(part, name) for part in parts)}
+        parts = kinds.completed(kinds.with_settings(parts, settings), folder, steps)
+        first = environment.reset(0)
+        context = GuidanceContext(folder, TASK, environment.spec, first, steps, WARM_UP, 0, log)
+        guides = kinds.created(parts, context)
+    task = OnlineLoop(environment, make(TASK), config, 0, guides)
     state, step = task.begin(), 0
 
     def turn(count: int) -> None:
@@ -87,6 +91,22 @@ def ours(steps: int, guided: bool) -> Turn:
         jax.block_until_ready(state.train_state)
 
     return turn
+
+
+def sbx() -> Turn:
+    """The faster peer, in JAX."""
+    import gymnasium
+    from sbx import TD3  # pyright: ignore[reportMissingImports]
+
+    model = TD3(
+        "MlpPolicy",
+        gymnasium.make(TASK),
+        learning_rate=5e-4,
+        batch_size=256,
+        learning_starts=WARM_UP,
+        policy_kwargs={"net_arch": [256, 256]},
+    )
+    return lambda count: void(model.learn(count, reset_num_timesteps=False))
 
 
 def stable_baselines(guided: bool) -> Turn:
@@ -175,17 +195,20 @@ def main() -> None:
     use_threads(1)
     online._SECONDS_PER_DISPATCH = 0.0  # a turn ends where it is asked to
     length = WARM_UP + 1000 + (asked.repeats + 2) * asked.steps
-    turns = {"unguided": ours(length, guided=False), "guided": ours(length, guided=True)}
+    with tempfile.TemporaryDirectory() as folder:
+        turns = {"alone": ours(length, None, folder)} | {kind: ours(length, kind, folder) for kind in GUIDANCE}
     if importlib.util.find_spec("stable_baselines3"):
         turns["stable_baselines3"] = stable_baselines(guided=False)
         turns["stable_baselines3_guided"] = stable_baselines(guided=True)
+    if importlib.util.find_spec("sbx"):
+        turns["sbx"] = sbx()
     # MuJoCo leaves its complaints in a file where it is called.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for turn in turns.values():
             turn(WARM_UP + 500)
         taken = [{name: seconds(turn, asked.steps) for name, turn in turns.items()} for _ in range(asked.repeats)]
-        where = parts(turns["guided"], asked.steps)
-    print(json.dumps(summary(taken) | {"milliseconds_of_a_guided_step": where}, indent=2))
+        where = parts(turns["switch"], asked.steps)
+    print(json.dumps(summary(taken) | {"milliseconds_of_a_step_with_the_switch": where}, indent=2))
 
 
 def summary(taken: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
@@ -199,12 +222,14 @@ def summary(taken: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
 
     found: dict[str, Any] = {
         "steps_per_second": {name: 1 / statistics.median(turn[name][1] for turn in taken) for name in taken[0]},
-        "guided_over_unguided_cost": both("guided", "unguided"),
+        "cost_over_alone": {kind: both(kind, "alone") for kind in GUIDANCE},
     }
     if "stable_baselines3" in taken[0]:
-        found["unguided_over_stable_baselines3_speed"] = both("stable_baselines3", "unguided")
-        found["guided_over_stable_baselines3_speed"] = both("stable_baselines3", "guided")
-        found["guided_over_unguided_stable_baselines3_cost"] = both("stable_baselines3_guided", "stable_baselines3")
+        ours = ("alone", *GUIDANCE)
+        found["speed_over_stable_baselines3"] = {name: both("stable_baselines3", name) for name in ours}
+        found["guided_stable_baselines3_cost"] = both("stable_baselines3_guided", "stable_baselines3")
+    if "sbx" in taken[0]:
+        found["speed_over_sbx"] = {name: both("sbx", name) for name in ("alone", *GUIDANCE)}
     return found
 
 

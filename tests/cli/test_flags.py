@@ -135,7 +135,7 @@ def test_the_flags_of_pretrain(capsys, monkeypatch):
     shown = capsys.readouterr().out
     flags = set(re.findall(r"--([a-z-]+)", shown))
     assert set(FLAGS_OF_PRETRAIN) <= flags
-    assert "--method {oso-decqn,decqn,bc-delta,bc-next,bc-diff,bc-action,afdt}" in shown
+    assert "--method {oso-decqn,decqn,iql-delta,bc-delta,bc-next,bc-diff,bc-action,afdt}" in shown
     assert "--penalty-factor" in shown and "in the paper's sense at every scale" in " ".join(shown.split())
     assert re.search(r"--bins INT +Number of bins of each state variable's change\. \(default: 3\)", shown)
     assert re.search(r"--blocks INT +Number of its blocks\. \(afdt\) \(default: 3\)", shown)

@@ -141,6 +141,6 @@ def test_the_default_caution_is_that_of_guidance(values):  # noqa: F811
     from actionless.guidance.potential import PotentialSettings
 
     settings = PotentialSettings()
-    expected = Potential.of(policy, settings.kappa, settings.reach)(raw[None])[0, 0]
+    expected = Potential.of(policy, settings.kappa, settings.reach)(raw[None])[0]
     assert env._newest == pytest.approx(float(expected))
     assert actionless.PotentialReward is PotentialReward

@@ -1,6 +1,7 @@
 """Recovered actions: of a linear system to the last digit that matters, only where the models agree, and nothing of
 the log where nothing is asked for."""
 
+import jax
 import numpy as np
 import pytest
 from point_task import point_log
@@ -10,11 +11,13 @@ from test_potential import values  # noqa: F401
 
 import actionless
 from actionless.data.log import Log
-from actionless.discretise import Normaliser
+from actionless.discretise import Discretiser
 from actionless.guidance import relabel
 from actionless.guidance.idm import IdmConfig
 from actionless.guidance.interface import Draw
 from actionless.guidance.relabel import Relabel, RelabelSettings
+from actionless.networks import Ensemble
+from actionless.offline.state_policy import PolicyModel
 from actionless.online.agent import Spec, Transitions
 from actionless.online.replay import Column
 from actionless.runs.sinks import read_rows
@@ -43,7 +46,9 @@ def taught(settings, bins=None, steps=3000, updates=1500):
     rewards, ends = np.arange(500.0), np.arange(500) % 50 == 49
     log = point_log()
     log = Log(states, rewards, after, ends, ends, ("a", "b", "c"), log.source)
-    guide = Relabel(log, Normaliser.fit(states), Spec(DIM, ACTIONS, bins), settings, steps=steps, seed=0)
+    bins_of_changes = Discretiser.fit(states, after)
+    model = PolicyModel(Ensemble.create(1, (DIM, 3 * DIM), jax.random.key(0)), bins_of_changes, "logits", 1.0)
+    guide = Relabel(log, model, Spec(DIM, ACTIONS, bins), settings, steps=steps, seed=0)
     guide.begin({"paid": Column(np.float32, fill=-1.0)})
     states, actions, after = system(steps, 2, bins)
     for t in range(steps):

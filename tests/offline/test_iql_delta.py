@@ -83,7 +83,7 @@ def test_values_are_those_of_the_walk(monte_carlo):
     model = learner.policy(bins, PolicyLabel("iql-delta", ("x",))).model
     np.testing.assert_allclose(model.best_value(jnp.asarray(places, jnp.float32)), values, atol=0.15)
     assert float(metrics["v_mean"]) == pytest.approx(values.mean(), abs=0.15)
-    assert float(model.lowest_value) == pytest.approx(values.min(), abs=0.3)
+    assert float(model.support.lowest_value) == pytest.approx(values.min(), abs=0.3)
 
 
 def test_the_steps_that_did_better_are_imitated():
@@ -112,5 +112,6 @@ def test_saved_and_loaded_with_its_values_and_distances(tmp_path):
     for name in ("values", "value_disagreement", "propose"):
         np.testing.assert_array_equal(getattr(again, name)(states), getattr(policy, name)(states))
     z = jnp.asarray(states, jnp.float32)
-    np.testing.assert_array_equal(again.model.distance(z), policy.model.distance(z))
+    np.testing.assert_array_equal(again.model.support.distance(z), policy.model.support.distance(z))
+    np.testing.assert_array_equal(again.model.support.reward(z, z + 1), policy.model.support.reward(z, z + 1))
     assert (policy.value_disagreement(states) > 0).all()

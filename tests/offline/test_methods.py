@@ -89,7 +89,7 @@ def test_a_short_run_takes_a_stronger_penalty_of_the_same_alpha(scale, weight):
 
 
 def test_what_the_table_lacks_is_refused():
-    with pytest.raises(ActionlessError, match=r"method='bc_delta': choose 'oso-decqn', 'decqn', 'bc-delta'"):
+    with pytest.raises(ActionlessError, match=r"method='bc_delta': choose 'oso-decqn', 'decqn', 'iql-delta'"):
         method_named("bc_delta")
     small = METHODS["afdt"].__class__(**{**vars(METHODS["afdt"]), "sizes": {"smoke": METHODS["afdt"].size("smoke")}})
     with pytest.raises(ActionlessError, match=r"scale='cpu': choose 'smoke'"):

@@ -176,7 +176,7 @@ def test_a_guide_that_changed_is_noticed(tmp_path, monkeypatch):
 
 def test_beta_0_is_an_unguided_run_to_the_bit(tmp_path, policy):
     run(tmp_path / "alone")
-    run(tmp_path / "guided", guide=policy, beta=0.0)
+    run(tmp_path / "guided", guide=policy, guidance="paper", beta=0.0)
     alone, guided = last_checkpoint(tmp_path / "alone"), last_checkpoint(tmp_path / "guided")
     for name, array in alone.items():
         np.testing.assert_array_equal(array, guided[name], err_msg=name)
@@ -244,7 +244,7 @@ def test_a_planner_pays_for_every_step_and_takes_none(tmp_path, plans):
         ({"schedule": lambda step: 0.1}, r"schedule: not an option of guidance by plans, which knows guide_weight, t"),
         ({"log": point_log()}, r"its log is not needed by this guidance: leave it out"),
         ({"guidance": "switch"}, r"run: does not fit guidance 'switch': with it, use 'plans'"),
-        ({"guidance": "plan"}, r"guidance='plan': choose 'switch', 'plans'"),
+        ({"guidance": "plan"}, r"guidance='plan': choose 'switch', 'paper', 'potential'"),
     ],
 )
 def test_what_a_planner_cannot_do(tmp_path, plans, options, message):

@@ -88,7 +88,7 @@ def test_an_absent_sink_is_named_before_the_run_exists(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("'bc_delta', 'cpu', {}", "method='bc_delta': choose 'oso-decqn', 'decqn', 'bc-delta'"),
+        ("'bc_delta', 'cpu', {}", "method='bc_delta': choose 'oso-decqn', 'decqn', 'iql-delta', 'bc-delta'"),
         ("'oso-decqn', 'CPU', {}", "scale='CPU': choose 'smoke', 'cpu', 'paper'"),
         ("'oso-decqn', 'cpu', {'loss': 'MSE'}", "loss='MSE': choose 'mse', 'huber'"),
         ("'oso-decqn', 'cpu', {'target': 'max'}", "target='max': choose 'mean', 'min'"),

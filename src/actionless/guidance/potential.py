@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Float32, Int64, Real, Shaped
 
 from actionless.discretise import Normaliser
 from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows
+from actionless.guidance.log_check import Sums
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent import Transitions
 from actionless.online.replay import Column
@@ -57,6 +58,21 @@ def preset(scale: ScaleName) -> PotentialSettings:  # noqa: ARG001 (the same at 
     return PotentialSettings()
 
 
+class OfStep(NamedTuple):
+    """What there is to know of one step."""
+
+    before: float
+    """Φ of the state it began in."""
+    after: float
+    """Φ of the state it led to."""
+    disagreement: float
+    """Of the members, on the second."""
+    distance: float
+    """Of the second from the log."""
+    expected: float
+    """What the log would have paid, in units of its spread."""
+
+
 class Potential:
     """Φ: a pessimistic value of states, in the environment's own units."""
 
@@ -64,8 +80,7 @@ class Potential:
         self.normaliser = model.discretiser.normaliser
         # Made once: the model put where it computes.
         self._model = jax.tree.map(jnp.asarray, model)
-        self._kappa, self._reach = np.float32(kappa), np.float32(reach)
-        self._scale = np.array([scale, scale, 1.0], np.float32)
+        self._kappa, self._reach, self._scale = np.float32(kappa), np.float32(reach), np.float32(scale)
 
     @classmethod
     def of(cls, policy: StatePolicy, kappa: float, reach: float = np.inf) -> "Potential":
@@ -73,22 +88,35 @@ class Potential:
         policy.require_values()
         return cls(policy.model, kappa, reach, policy.value_scale)
 
-    def __call__(self, states: Real[np.ndarray, "batch dim"]) -> Float32[np.ndarray, "batch 3"]:
-        """Φ of each state, how much the members disagree on it, and how far it lies off the log."""
-        z = Normaliser.normalise(self.normaliser, states).astype(np.float32)
+    def __call__(self, states: Real[np.ndarray, "batch dim"]) -> Float32[np.ndarray, " batch"]:
+        """Φ of each state."""
+        z = self._normalised(states)
         parts = []
         for start in range(0, len(z), _MOST_ROWS):
             block = z[start : start + _MOST_ROWS]
             size = 1 << (len(block) - 1).bit_length()
             found = _pessimistic(self._model, padded(block, size), self._kappa, self._reach)
-            parts.append(np.asarray(found)[: len(block)])
+            parts.append(np.asarray(found)[0, : len(block)])
         return np.concatenate(parts) * self._scale
+
+    def of_step(self, state: Real[np.ndarray, " dim"], next_state: Real[np.ndarray, " dim"]) -> OfStep:
+        """All figures of one step, at the cost of one call."""
+        z = self._normalised(np.stack([state, next_state]))
+        (before, after), (_, spread), (_, distance), (_, expected) = np.asarray(
+            _pessimistic(self._model, z, self._kappa, self._reach)
+        ).tolist()
+        scale = float(self._scale)
+        return OfStep(scale * before, scale * after, scale * spread, distance, expected)
+
+    def _normalised(self, states: Real[np.ndarray, "batch dim"]) -> Float32[np.ndarray, "batch dim"]:
+        # Called through its class, since this is done at every step: Equinox takes 40 µs to bind a method.
+        return Normaliser.normalise(self.normaliser, states).astype(np.float32)
 
 
 class PotentialState(NamedTuple):
-    """All that changes: Φ of the newest state, and what was counted since the last report."""
+    """All that changes: whether the log fits, and what was counted since the last report."""
 
-    newest: Float32[np.ndarray, ""]
+    check: Sums
     steps: Int64[np.ndarray, ""]
     sums: Float[np.ndarray, "5"]
     """Of Φ, of its disagreement, of the distance from the log, and of the sizes of what it adds and of rewards."""
@@ -105,7 +133,7 @@ class PotentialGuidance(Guidance):
     def __init__(self, potential: Potential, settings: PotentialSettings):
         self.potential, self.settings = potential, settings
         self.normaliser = potential.normaliser
-        self.state = PotentialState(np.zeros((), np.float32), np.zeros((), np.int64), np.zeros(5))
+        self.state = PotentialState(Sums.create(), np.zeros((), np.int64), np.zeros(5))
 
     @property
     def name(self) -> str:
@@ -121,27 +149,30 @@ class PotentialGuidance(Guidance):
         step: int,  # noqa: ARG002
         *,
         terminated: bool = False,
-        first: bool = False,
+        first: bool = False,  # noqa: ARG002
     ) -> Mapping[str, float | int]:
         """Φ at both ends of a transition."""
-        kept = self.state
-        before = float(self.potential(state[None])[0, 0]) if first else float(kept.newest)
-        after, disagreement, distance = self.potential(next_state[None])[0].tolist()
-        kept.newest[...] = after
+        kept, figures = self.state, self.potential.of_step(state, next_state)
+        kept.check.add(reward, figures.expected, figures.distance)
         kept.steps[...] += 1
-        added = (0.0 if terminated else after) - before
-        kept.sums[:] += (after, disagreement, distance, abs(added), abs(reward))
-        return {POTENTIAL: before, NEXT_POTENTIAL: after}
+        added = (0.0 if terminated else figures.after) - figures.before
+        kept.sums[:] += (figures.after, figures.disagreement, figures.distance, abs(added), abs(reward))
+        return {POTENTIAL: figures.before, NEXT_POTENTIAL: figures.after}
 
     def columns_of(self, rows: LogRows) -> Mapping[str, Float32[np.ndarray, " rows"]]:
         """Φ at both ends of transitions of a log."""
         return {
-            POTENTIAL: self.potential(rows.states)[:, 0],
-            NEXT_POTENTIAL: self.potential(rows.next_states)[:, 0],
+            POTENTIAL: self.potential(rows.states),
+            NEXT_POTENTIAL: self.potential(rows.next_states),
         }
 
     def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
-        """Rewards with the potential's part; discounts that look less far ahead while λ < 1."""
+        """Rewards with the potential's part; discounts that look less far ahead while λ < 1.
+
+        Nothing changes while the log does not fit the environment.
+        """
+        if not self.state.check.fits:
+            return batch
         before, after = batch.extra[POTENTIAL], batch.extra[NEXT_POTENTIAL]
         rewards = batch.rewards + batch.discounts * after - before
         discounts = batch.discounts * np.float32(self.horizon(draw.step))
@@ -159,7 +190,10 @@ class PotentialGuidance(Guidance):
             return {}
         value, disagreement, distance, added, reward = (self.state.sums / steps).tolist()
         self.state.steps[...], self.state.sums[:] = 0, 0
+        known = self.state.check.correlation
         return {
+            **({} if known is None else {"potential/reward_correlation": known}),
+            "potential/used": float(self.state.check.fits),
             "potential/mean": value,
             "potential/disagreement": disagreement,
             "potential/distance": distance,
@@ -171,9 +205,13 @@ class PotentialGuidance(Guidance):
 @jax.jit
 def _pessimistic(
     model: PolicyModel, z: Float[Array, "batch dim"], kappa: Float[Array, ""], reach: Float[Array, ""]
-) -> Float[Array, "batch 3"]:
-    values, distance = model.member_values(z), model.distance(z)
+) -> Float[Array, "4 batch"]:
+    """Φ, the members' disagreement, the distance from the log, what the log pays for the step from the row before."""
+    values = model.member_values(z)
     spread = values.std(axis=0)
-    above = values.mean(axis=0) - kappa * spread - model.floor
-    value = model.floor + above * jnp.exp(-distance / reach)
-    return jnp.stack([value, spread, distance], axis=1)
+    value = values.mean(axis=0) - kappa * spread
+    if model.support is None:
+        return jnp.stack([value, spread, jnp.zeros_like(value), jnp.zeros_like(value)])
+    distance, floor = model.support.distance(z), model.support.floor
+    expected = model.support.reward(jnp.roll(z, 1, axis=0), z)
+    return jnp.stack([floor + (value - floor) * jnp.exp(-distance / reach), spread, distance, expected])

@@ -168,7 +168,7 @@ class _Shaping:
 
     def potential(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, " batch"]:
         """Φ of each state."""
-        return self._potential(states)[:, 0].astype(np.float64)
+        return self._potential(states).astype(np.float64)
 
     def seen(self, states: Real[np.ndarray, "*batch dim"]) -> Real[np.ndarray, "*batch dim"]:
         """What the agent observes."""

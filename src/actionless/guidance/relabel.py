@@ -29,8 +29,9 @@ from actionless.guidance.interface import (
     GuidanceSettings,
     LogRows,
 )
+from actionless.guidance.log_check import Sums, near_and_expected
 from actionless.offline.log_origin import log_of
-from actionless.offline.state_policy import StatePolicy
+from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.randomness import generator
@@ -78,8 +79,7 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
         log = context.log
         if log is None:
             log = log_of(policy, context.guide)
-        normaliser = policy.model.discretiser.normaliser
-        return Relabel(log, normaliser, context.spec, self, steps=context.steps, seed=context.seed)
+        return Relabel(log, policy.model, context.spec, self, steps=context.steps, seed=context.seed)
 
 
 def preset(scale: ScaleName) -> RelabelSettings:
@@ -135,6 +135,8 @@ class RelabelState(NamedTuple):
     """Updates of the models since the beginning."""
     rows: Int64[np.ndarray, "2"]
     """Rows of the log in batches, and all rows, since the last report."""
+    check: Sums
+    """Whether the log fits the environment."""
 
 
 class Relabel(Guidance):
@@ -144,16 +146,15 @@ class Relabel(Guidance):
     state: RelabelState
     """For checkpoints: arrays alone."""
 
-    def __init__(
-        self, log: Log, normaliser: Normaliser, spec: Spec, settings: RelabelSettings, *, steps: int, seed: int
-    ):
+    def __init__(self, log: Log, model: PolicyModel, spec: Spec, settings: RelabelSettings, *, steps: int, seed: int):
         if len(log) == 0:
             raise ActionlessError(f"{log.source.path} holds no transitions: give the log of the guide's run")
-        self.log, self.normaliser, self.settings, self.seed = log, normaliser, settings, seed
-        self._normaliser = normaliser
+        self.log, self.settings, self.seed = log, settings, seed
+        self._normaliser = self.normaliser = model.discretiser.normaliser
+        self._support = model.support
         self.spec = IdmSpec(spec.state_dim, None, spec.action_dim, spec.bins)
         self._discount = 0.99
-        self._changes = _change_scale(log, normaliser)
+        self._changes = _change_scale(log, self._normaliser)
         self._key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), 1002)
         models = InverseEnsemble.create(settings.models, self.spec, settings.inverse, self._key)
         self.state = RelabelState(
@@ -164,6 +165,7 @@ class Relabel(Guidance):
             relabelled=np.zeros((), np.int64),
             learnt=np.zeros((), np.int64),
             rows=np.zeros(2, np.int64),
+            check=Sums.create(),
         )
 
     @property
@@ -186,7 +188,7 @@ class Relabel(Guidance):
         self,
         state: Real[np.ndarray, " dim"],
         action: Shaped[np.ndarray, " actions"],
-        reward: float,  # noqa: ARG002
+        reward: float,
         next_state: Real[np.ndarray, " dim"],
         step: int,
         *,
@@ -195,6 +197,10 @@ class Relabel(Guidance):
     ) -> Mapping[str, float | int]:
         """Remember a step of the agent."""
         z, change = self._inputs(state[None], next_state[None])
+        if self._support is not None:
+            after = Normaliser.normalise(self._normaliser, next_state[None]).astype(np.float32)
+            distance, expected = np.asarray(near_and_expected(self._support, z, after)).tolist()
+            self.state.check.add(reward, expected, distance)
         ring = self.state.held_out if step % HELD_OUT_EVERY == 0 else self.state.ring
         ring.add(z[0], change[0], action)
         return NOTHING
@@ -224,7 +230,7 @@ class Relabel(Guidance):
         counts[1] += draw.updates * size
         stored = min(int(self.state.relabelled), POOL)
         usable = np.flatnonzero(pool.disagreement[:stored] <= self.settings.agreement)
-        if len(usable) < LEAST_USABLE * POOL:
+        if len(usable) < LEAST_USABLE * POOL or not self.state.check.fits:
             return batch
         counts[0] += draw.updates * share
         places = (np.arange(draw.updates)[:, None] * size + np.arange(share)).reshape(-1)

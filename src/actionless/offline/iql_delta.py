@@ -26,7 +26,7 @@ from actionless.offline.learner import (
     by_bin,
 )
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
-from actionless.offline.support import Support
+from actionless.offline.support import SupportLearner
 from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
@@ -88,7 +88,7 @@ class IqlDelta(OfflineLearner):
     network: Networks
     target_values: Ensemble
     optimiser: Adam
-    support: Support
+    support: SupportLearner
     spec: Spec = eqx.field(static=True)
     config: IqlDeltaConfig = eqx.field(static=True)
 
@@ -104,7 +104,7 @@ class IqlDelta(OfflineLearner):
             network=networks,
             target_values=jax.tree.map(jnp.copy, networks.values),
             optimiser=Adam.create(networks, config.learning_rate),
-            support=Support.create(spec.state_dim, config.hidden, config.learning_rate, support_key),
+            support=SupportLearner.create(spec.state_dim, config.hidden, config.learning_rate, support_key),
             spec=spec,
             config=config,
         )
@@ -136,7 +136,7 @@ class IqlDelta(OfflineLearner):
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch, self.td_target(batch))
         network, optimiser = self.optimiser.step(self.network, gradient)
         values = self.target_values(batch.states)[..., 0].mean(axis=0)
-        support, support_metrics = self.support.update(batch.states, values, key)
+        support, support_metrics = self.support.update(batch, values, key)
         learner = IqlDelta(
             network=network,
             target_values=polyak(self.target_values, network.values, self.config.target_rate),
@@ -160,15 +160,8 @@ class IqlDelta(OfflineLearner):
         return StatePolicy.of(self._model(discretiser), label)
 
     def _model(self, discretiser: Discretiser) -> PolicyModel:
-        return PolicyModel(
-            self.network.deltas,
-            discretiser,
-            "logits",
-            1.0,
-            self.target_values,
-            self.support.network,
-            self.support.lowest,
-        )
+        deltas, support = self.network.deltas, self.support.support
+        return PolicyModel(deltas, discretiser, "logits", 1.0, value_network=self.target_values, support=support)
 
 
 def expectile_loss(error: Float[Array, "members batch"], expectile: float) -> Float[Array, "members batch"]:

@@ -31,7 +31,7 @@ from actionless.offline.learner import (
 )
 from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
-from actionless.offline.support import Support
+from actionless.offline.support import SupportLearner
 from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
@@ -137,9 +137,9 @@ class OsoDecqn(OfflineLearner):
     network: Ensemble
     target_network: Ensemble
     optimiser: Adam
-    support: Support | None
     spec: Spec = eqx.field(static=True)
     config: OsoDecqnConfig = eqx.field(static=True)
+    support: SupportLearner | None = None
 
     @classmethod
     def create(cls, spec: Spec, config: OsoDecqnConfig, key: PRNGKeyArray) -> "OsoDecqn":
@@ -185,7 +185,7 @@ class OsoDecqn(OfflineLearner):
         network, optimiser = self.optimiser.step(self.network, gradient)
         support, support_metrics = self.support, {}
         if support is not None:
-            support, support_metrics = support.update(batch.states, target, jax.random.fold_in(key, 1))
+            support, support_metrics = support.update(batch, target, jax.random.fold_in(key, 1))
         learner = OsoDecqn(
             network=network,
             target_network=polyak(self.target_network, network, self.config.target_rate),
@@ -211,10 +211,8 @@ class OsoDecqn(OfflineLearner):
     def _model(self, discretiser: Discretiser) -> PolicyModel:
         """With the temperature of the softmax that Δs' is drawn from."""
         temperature = float(self.spec.state_dim) if self.config.logits == "scaled" else 1.0
-        if self.support is None:
-            return PolicyModel(self.network, discretiser, "utilities", temperature)
-        known = {"support_network": self.support.network, "lowest_value": self.support.lowest}
-        return PolicyModel(self.network, discretiser, "utilities", temperature, **known)
+        support = None if self.support is None else self.support.support
+        return PolicyModel(self.network, discretiser, "utilities", temperature, support=support)
 
     @property
     def value_scale(self) -> float:
@@ -222,10 +220,10 @@ class OsoDecqn(OfflineLearner):
         return 1 / self.config.reward_scale
 
 
-def _support(spec: Spec, config: OsoDecqnConfig, key: PRNGKeyArray) -> Support | None:
+def _support(spec: Spec, config: OsoDecqnConfig, key: PRNGKeyArray) -> SupportLearner | None:
     if not config.support:
         return None
-    return Support.create(spec.state_dim, config.hidden, config.learning_rate, jax.random.fold_in(key, 1))
+    return SupportLearner.create(spec.state_dim, config.hidden, config.learning_rate, jax.random.fold_in(key, 1))
 
 
 def utilities(

@@ -21,7 +21,7 @@ from actionless.networks import Ensemble
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch, PolicyLabel, Spec, by_bin
 from actionless.offline.recommendation import Recommendation
-from actionless.offline.support import distance
+from actionless.offline.support import Support
 from actionless.updates import Metrics
 
 MOST_ROWS = 4096
@@ -39,10 +39,8 @@ class PolicyModel(eqx.Module):
     temperature: float = eqx.field(static=True)
     value_network: Ensemble | None = None
     """Of V(s), where a learner has one beside its Δs."""
-    support_network: Ensemble | None = None
-    """Of the distance from the log, where a learner has one."""
-    lowest_value: Float[Array | np.ndarray, ""] | None = None
-    """On the log, known where the distance is."""
+    support: Support | None = None
+    """What the log supports, where a learner knows it."""
 
     @property
     def has_values(self) -> bool:
@@ -100,15 +98,6 @@ class PolicyModel(eqx.Module):
         bins = jnp.arange(scores.shape[2], dtype=proposed.dtype)
         picked = (proposed[:, None] == bins[None, :, None]).astype(scores.dtype)
         return (scores * picked[None]).sum(axis=2).mean(axis=2)
-
-    def distance(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
-        """How far each state lies off the log; 0 where that was not learnt."""
-        return jnp.zeros(len(z), z.dtype) if self.support_network is None else distance(self.support_network, z)
-
-    @property
-    def floor(self) -> Float[Array, ""]:
-        """What nothing is worth less than: the log's lowest value, or that of an episode's end, which is 0."""
-        return jnp.minimum(jnp.asarray(0.0 if self.lowest_value is None else self.lowest_value), 0.0)
 
     def value(self, z: Float[Array, "batch dim"], index: Int[Array, "batch dim"]) -> Float[Array, " batch"]:
         """The ensemble's mean Q of given bins."""
@@ -221,9 +210,8 @@ class StatePolicy:
         arrays = _normaliser_arrays(discretiser.normaliser) | bins | _network_arrays(self.model.network)
         if self.model.value_network is not None:
             arrays |= _network_arrays(self.model.value_network, "values")
-        if self.model.support_network is not None:
-            arrays |= _network_arrays(self.model.support_network, "support")
-            arrays["support.lowest_value"] = np.asarray(self.model.lowest_value)
+        if self.model.support is not None:
+            arrays |= _support_arrays(self.model.support)
         policy_files.write(Path(directory), description, arrays)
 
     @classmethod
@@ -233,12 +221,9 @@ class StatePolicy:
         discretiser = Discretiser(
             _normaliser(arrays), arrays["discretiser.edges"], arrays["discretiser.representatives"]
         )
-        values, support = (
-            _network(arrays, name) if f"{name}.weights.0" in arrays else None for name in ("values", "support")
-        )
+        values = _network(arrays, "values") if "values.weights.0" in arrays else None
         head, temperature = description["head"], description["temperature"]
-        lowest = arrays.get("support.lowest_value")
-        model = PolicyModel(_network(arrays), discretiser, head, temperature, values, support, lowest)
+        model = PolicyModel(_network(arrays), discretiser, head, temperature, values, _support(arrays))
         names = tuple(description["state_names"])
         return cls(model, description["method"], names, description["value_scale"], description["provenance"])
 
@@ -382,3 +367,14 @@ def _network(arrays: Mapping[str, np.ndarray], name: str = "network") -> Ensembl
         weights=tuple(jnp.asarray(arrays[f"{name}.weights.{i}"]) for i in layers),
         biases=tuple(jnp.asarray(arrays[f"{name}.biases.{i}"]) for i in layers),
     )
+
+
+def _support_arrays(support: Support) -> dict[str, np.ndarray]:
+    networks = _network_arrays(support.distances, "distances") | _network_arrays(support.rewards, "rewards")
+    return networks | {"lowest_value": np.asarray(support.lowest_value)}
+
+
+def _support(arrays: Mapping[str, np.ndarray]) -> Support | None:
+    if "lowest_value" not in arrays:
+        return None
+    return Support(_network(arrays, "distances"), _network(arrays, "rewards"), jnp.asarray(arrays["lowest_value"]))

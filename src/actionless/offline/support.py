@@ -1,8 +1,11 @@
-"""How far a state lies off the log: a network that was shown states of the log, pushed away by known distances.
+"""What a log supports: how far a state lies off it, what its steps pay, and what its states are worth at least.
 
-Values that were learnt from a log are made up elsewhere, and often rise just where an agent falls. This distance does
-not: it needs no value, and grows step by step as an agent leaves what the log has seen.
+Values that were learnt from a log are made up elsewhere, and often rise just where an agent falls. The distance does
+not: a network was shown states of the log that had been pushed away, and learnt by how much. What a step pays tells
+whether the log's rewards are those of an environment: guidance by another task's log is noticed by it.
 """
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,44 +13,95 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from actionless.networks import Ensemble
+from actionless.offline.learner import Batch
 from actionless.optimise import Adam, polyak
 from actionless.updates import Metrics
 
 EVERY = 4
-"""One of so many rows of a batch is pushed: a distance is easier to learn than values."""
+"""One of so many rows of a batch is learnt from: this is easier to learn than values."""
 PUSHES = (0.02, 5.0)
 """States are pushed by noise of a size between these, in standard deviations of each variable, evenly by order."""
-LOWEST_RATE = 0.01
 UNTOUCHED = 8
 """One of so many states stays where it is."""
+RATE = 0.01
+"""How fast moving averages follow."""
 
 
 class Support(eqx.Module):
-    """A network of the distance, its optimiser, and the lowest values on the log."""
+    """What a policy keeps of it. All states are normalised."""
 
-    network: Ensemble
+    distances: Ensemble
+    rewards: Ensemble
+    lowest_value: Float[Array, ""]
+    """The smallest value in a batch of the log, as a moving average."""
+
+    def distance(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
+        """How far states lie off the log, in standard deviations of each variable; never negative."""
+        return jax.nn.softplus(self.distances(z)[0, :, 0])
+
+    def reward(self, z: Float[Array, "batch dim"], next_z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
+        """What the log pays for steps, in units of its own spread."""
+        return self.rewards(jnp.concatenate([z, next_z], axis=1))[0, :, 0]
+
+    @property
+    def floor(self) -> Float[Array, ""]:
+        """What nothing is worth less than: the log's lowest value, or that of an episode's end, which is 0."""
+        return jnp.minimum(self.lowest_value, jnp.zeros_like(self.lowest_value))
+
+
+class Scale(NamedTuple):
+    """Moving averages of rewards and of their squares."""
+
+    mean: Float[Array, ""]
+    square: Float[Array, ""]
+
+
+class SupportLearner(eqx.Module):
+    """Learns beside the values, from the same batches."""
+
+    support: Support
+    scale: Scale
     optimiser: Adam
-    lowest: Float[Array, ""]
-    """The smallest value in a batch, as a moving average."""
 
     @classmethod
-    def create(cls, state_dim: int, hidden: tuple[int, ...], learning_rate: float, key: PRNGKeyArray) -> "Support":
+    def create(
+        cls, state_dim: int, hidden: tuple[int, ...], learning_rate: float, key: PRNGKeyArray
+    ) -> "SupportLearner":
         """One that has seen nothing."""
-        network = Ensemble.create(1, (state_dim, *hidden, 1), key)
-        return cls(network, Adam.create(network, learning_rate), jnp.zeros(()))
+        distance_key, reward_key = jax.random.split(key)
+        support = Support(
+            distances=Ensemble.create(1, (state_dim, *hidden, 1), distance_key),
+            rewards=Ensemble.create(1, (2 * state_dim, *hidden, 1), reward_key),
+            lowest_value=jnp.zeros(()),
+        )
+        scale = Scale(jnp.zeros(()), jnp.ones(()))
+        return cls(support, scale, Adam.create((support.distances, support.rewards), learning_rate))
 
     def update(
-        self, states: Float[Array, "batch dim"], values: Float[Array, " batch"], key: PRNGKeyArray
-    ) -> tuple["Support", Metrics]:
-        """One step of Adam on pushed states, whose values are known."""
-        pushed, target = push(states[::EVERY], key)
+        self, batch: Batch, values: Float[Array, " batch"], key: PRNGKeyArray
+    ) -> tuple["SupportLearner", Metrics]:
+        """One step of Adam, on some of a batch whose values are known."""
+        states, next_states, rewards = (rows[::EVERY] for rows in (batch.states, batch.next_states, batch.rewards))
+        pushed, far = push(states, key)
+        scale = Scale(
+            polyak(self.scale.mean, batch.rewards.mean(), RATE),
+            polyak(self.scale.square, jnp.square(batch.rewards).mean(), RATE),
+        )
+        spread = jnp.sqrt(jnp.maximum(scale.square - jnp.square(scale.mean), 0.0))
+        paid = (rewards - scale.mean) / jnp.maximum(spread, 1e-6)
 
-        def loss(network: Ensemble) -> Float[Array, ""]:
-            return jnp.square(distance(network, pushed) - target).mean()
+        def loss(networks: tuple[Ensemble, Ensemble]) -> tuple[Float[Array, ""], Metrics]:
+            support = Support(*networks, self.support.lowest_value)
+            distance_loss = jnp.square(support.distance(pushed) - far).mean()
+            # Absolute: rare large rewards must not hide all others.
+            reward_loss = jnp.abs(support.reward(states, next_states) - paid).mean()
+            return distance_loss + reward_loss, {"distance_loss": distance_loss, "reward_loss": reward_loss}
 
-        error, gradient = eqx.filter_value_and_grad(loss)(self.network)
-        lowest = polyak(self.lowest, jax.lax.stop_gradient(values.min()), LOWEST_RATE)
-        return Support(*self.optimiser.step(self.network, gradient), lowest), {"support_loss": error}
+        networks = (self.support.distances, self.support.rewards)
+        gradient, metrics = eqx.filter_grad(loss, has_aux=True)(networks)
+        networks, optimiser = self.optimiser.step(networks, gradient)
+        lowest = polyak(self.support.lowest_value, jax.lax.stop_gradient(values.min()), RATE)
+        return SupportLearner(Support(*networks, lowest), scale, optimiser), metrics
 
 
 def push(
@@ -60,8 +114,3 @@ def push(
     size = jnp.where((jnp.arange(len(states)) % UNTOUCHED == 0)[:, None], 0.0, size)
     noise = size * jax.random.normal(direction_key, states.shape)
     return states + noise, jnp.sqrt(jnp.square(noise).mean(axis=1))
-
-
-def distance(network: Ensemble, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
-    """How far normalised states lie off the log, in standard deviations of each variable; never negative."""
-    return jax.nn.softplus(network(z)[0, :, 0])

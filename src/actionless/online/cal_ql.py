@@ -25,16 +25,10 @@ from actionless.updates import Metrics
 class CalQlConfig(LabelledSettings, kind="cal-ql"):
     """The settings used for locomotion."""
 
-    hidden: tuple[Count, ...] = (256, 256)
-    """Sizes of the hidden layers."""
     learning_rate: NonNegative = 3e-4
     """Step size of Adam, of the critics alone."""
     policy_learning_rate: NonNegative = 3e-5
     """Of the policy and its temperature."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
-    n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     alpha: NonNegative = 10.0

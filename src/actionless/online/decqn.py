@@ -28,13 +28,8 @@ class DecqnConfig(AgentSettings, kind="decqn"):
     ensemble: Count = 5
     """Number of networks."""
     hidden: tuple[Count, ...] = (512, 512, 512)
-    """Sizes of the hidden layers."""
     learning_rate: NonNegative = 5e-4
-    """Step size of Adam."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
     n_step: Count = 3
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 1e-3
     """Share of the online network that enters the target network at each update."""
     epsilon: Fraction = 1.0

@@ -16,7 +16,7 @@ from actionless.online.advantage import GaussianBehaviour, GaussianPolicy, advan
 from actionless.online.agent import Agent, LabelledSettings, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, polyak
-from actionless.settings import Bounds, Count, Fraction, NonNegative, Positive
+from actionless.settings import Bounds, Fraction, NonNegative, Positive
 from actionless.updates import Metrics
 
 
@@ -24,14 +24,6 @@ from actionless.updates import Metrics
 class IqlConfig(LabelledSettings, kind="iql"):
     """The settings published for locomotion."""
 
-    hidden: tuple[Count, ...] = (256, 256)
-    """Sizes of the hidden layers."""
-    learning_rate: NonNegative = 3e-4
-    """Step size of Adam."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
-    n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     expectile: Annotated[float, Bounds(0, 1, above=True, below=True)] = 0.7

@@ -24,14 +24,6 @@ from actionless.updates import Metrics
 class O3fConfig(LabelledSettings, kind="o3f"):
     """Optimism goes with any offline objective: SAC's with several critics is our choice."""
 
-    hidden: tuple[Count, ...] = (256, 256)
-    """Sizes of the hidden layers."""
-    learning_rate: NonNegative = 3e-4
-    """Step size of Adam."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
-    n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     ensemble: Count = 5

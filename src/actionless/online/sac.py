@@ -13,7 +13,7 @@ from actionless.networks import MLP
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.online.critics import Critics, critic_loss
 from actionless.optimise import Adam, polyak
-from actionless.settings import Count, Fraction, NonNegative
+from actionless.settings import Count, Fraction
 from actionless.updates import Metrics
 
 LOG_STD_RANGE = (-20.0, 2.0)
@@ -27,13 +27,6 @@ class SacConfig(AgentSettings, kind="sac"):
     """SAC's usual settings, with the paper's sizes."""
 
     hidden: tuple[Count, ...] = (512, 512, 512)
-    """Sizes of the hidden layers."""
-    learning_rate: NonNegative = 3e-4
-    """Step size of Adam."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
-    n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 1e-3
     """Share of the critics that enters the target critics at each update."""
     layer_norm: bool = False

@@ -20,13 +20,7 @@ class Td3Config(AgentSettings, kind="td3"):
     """The paper's settings; exploration noise, which it does not state, is the usual one."""
 
     hidden: tuple[Count, ...] = (512, 512, 512)
-    """Sizes of the hidden layers."""
     learning_rate: NonNegative = 5e-4
-    """Step size of Adam."""
-    discount: Fraction = 0.99
-    """γ: the weight of a reward one step later."""
-    n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 1e-3
     """τ: share of each network that enters its target network when that is updated."""
     policy_noise: NonNegative = 0.2

@@ -1,0 +1,66 @@
+"""Whether a guide's log fits the environment: do steps near the log pay what the log says they pay?
+
+A log of another task, or one whose rewards mean something else, would mislead an agent. Guidance that uses the log's
+values or rewards asks at every step, and ends while the answer is no.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from actionless.offline.support import Support
+
+NEAR = 1.0
+"""Steps count that end within this distance of the log, in standard deviations of each variable."""
+LEAST_STEPS = 500.0
+"""Before so many steps have counted, the log is believed."""
+LEAST_CORRELATION = 0.2
+"""Between what was paid and what the log would have paid. Below it, the log does not fit."""
+MEMORY = 5000
+"""Steps after which one counts for a third (1/e)."""
+
+
+class Sums(NamedTuple):
+    """Of the steps that counted, the newest most: all that changes."""
+
+    moments: Float[np.ndarray, "6"]
+    """Their number; sums of what was paid, of what was expected, of both squared, and of their product."""
+
+    @classmethod
+    def create(cls) -> "Sums":
+        """Nothing seen."""
+        return cls(np.zeros(6))
+
+    def add(self, paid: float, expected: float, distance: float) -> None:
+        """A step."""
+        if distance <= NEAR:
+            self.moments[:] *= 1 - 1 / MEMORY
+            self.moments[:] += (1.0, paid, expected, paid * paid, expected * expected, paid * expected)
+
+    @property
+    def correlation(self) -> float | None:
+        """Between what was paid and what was expected; None where it cannot be known."""
+        count = self.moments[0]
+        if count < LEAST_STEPS:
+            return None
+        _, paid, expected, paid_squared, expected_squared, product = self.moments / count
+        spread = (paid_squared - paid**2) * (expected_squared - expected**2)
+        # Rewards that never change say nothing, nor does what cannot be told apart from rounding.
+        if spread <= 1e-12 * max(1e-12, paid_squared * expected_squared):
+            return None
+        return float((product - paid * expected) / np.sqrt(spread))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the log is believed."""
+        correlation = self.correlation
+        return correlation is None or correlation >= LEAST_CORRELATION
+
+
+@jax.jit
+def near_and_expected(support: Support, z: Float[Array, "1 dim"], next_z: Float[Array, "1 dim"]) -> Float[Array, "2"]:
+    """How far a step ends from the log, and what the log would have paid for it."""
+    return jnp.concatenate([support.distance(next_z), support.reward(z, next_z)])
