@@ -98,6 +98,30 @@ _TRAIN = (
         (Plotted("guide/missed"),),
     ),
     Plan(
+        "potential",
+        "The potential's share of what is learnt from",
+        "How much of the rewards that the agent learns from, by size, comes from the potential; and whether it is used "
+        "(1) or suspended (0), because steps near the log do not pay what the log says.",
+        "share",
+        (Plotted("potential/share", "share"), Plotted("potential/used", "used", "dash")),
+    ),
+    Plan(
+        "distance",
+        "Distance from the log",
+        "How far the states that the agent reaches lie off the log. Below 0.2 they are as if of the log; above 1 the "
+        "potential says little.",
+        "standard deviations of each variable",
+        (Plotted("potential/distance"),),
+    ),
+    Plan(
+        "recovered",
+        "Recovered actions",
+        "Share of the log's rows on whose actions the models agree, and how far their actions are from the agent's own "
+        "where both are known.",
+        "share; error of actions in −1 … 1",
+        (Plotted("relabel/agreed", "agreed on"), Plotted("relabel/error", "error", "dash")),
+    ),
+    Plan(
         "loss",
         "Loss of the agent's critic",
         "Error of its values against their own targets. It may grow with the values and says little by itself.",

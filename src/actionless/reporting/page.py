@@ -14,6 +14,7 @@ import numpy as np
 from actionless.reporting import tables
 from actionless.reporting.charts import Chart, HeatMap, Line, LineChart, charts_of, colours
 from actionless.reporting.curves import MOST_POINTS, MeanCurve
+from actionless.reporting.diagnosis import diagnosis
 from actionless.reporting.groups import Section
 from actionless.reporting.records import Curve
 from actionless.reporting.tables import Table
@@ -113,8 +114,14 @@ def _section(identity: str, section: Section, charts: dict[str, Chart], colour: 
         f'<section id="{identity}"><h2>{heading}</h2>'
         f"{_table(tables.summary(section), colour)}"
         f'<p class="about">{_SUMMARY.get(section.verb, "")}</p>'
+        f"{_diagnosis(section)}"
         f'<div class="charts">{drawn}</div></section>'
     )
+
+
+def _diagnosis(section: Section) -> str:
+    sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in diagnosis(section))
+    return f"<h3>What guidance did</h3><ul>{sentences}</ul>" if sentences else ""
 
 
 def _figure(name: str, chart: Chart) -> str:
