@@ -16,7 +16,7 @@ from actionless.offline.support import Support
 NEAR = 1.0
 """Steps count that end within this distance of the log, in standard deviations of each variable."""
 LEAST_STEPS = 500.0
-"""Before so many steps have counted, the log is believed."""
+"""Fewer steps than these prove nothing: the log is used."""
 LEAST_CORRELATION = 0.2
 """Between what was paid and what the log would have paid. Below it, the log does not fit."""
 MEMORY = 5000
@@ -55,7 +55,7 @@ class Sums(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the log is believed."""
+        """Whether the log may be used."""
         correlation = self.correlation
         return correlation is None or correlation >= LEAST_CORRELATION
 

@@ -41,11 +41,11 @@ from actionless.updates import Metrics, TrainState, means, padded, reset_metrics
 POOL = 25_600
 """Rows of the log that carry recovered actions at any time."""
 ROWS_PER_STEP = 32
-"""Of these, the oldest are replaced by so many at every environment step: none is older than 800 steps."""
+"""Rows of the pool that are replaced at every environment step, the oldest first: none is older than 800 steps."""
 LEAST_USABLE = 0.02
 """The share of the pool on which the models must agree before any of it is used."""
 HELD_OUT_EVERY, HELD_OUT = 20, 512
-"""Each so-many-th of the agent's own steps is kept from the models, to measure them on the newest of these."""
+"""Every twentieth step of the agent is kept from the models, which are measured on the newest 512 of these."""
 _CHANGE_ROWS = 50_000
 
 

@@ -125,9 +125,14 @@ def _action_error(network: Ensemble, data: Batch) -> Float[Array, ""]:
 
 def cross_entropy(logits: Float[Array, "members batch bins dim"], batch: Batch) -> Float[Array, ""]:
     """Of each dimension's bin on its own."""
+    return -log_likelihood(logits, batch).mean()
+
+
+def log_likelihood(logits: Float[Array, "members batch bins dim"], batch: Batch) -> Float[Array, "members batch dim"]:
+    """Of the bin that each dimension's change fell into."""
     bins = jnp.arange(logits.shape[2], dtype=batch.deltas.dtype)
     label = (batch.deltas[:, None] == bins[None, :, None]).astype(logits.dtype)
-    return -(jax.nn.log_softmax(logits, axis=2) * label[None]).sum(axis=2).mean()
+    return (jax.nn.log_softmax(logits, axis=2) * label[None]).sum(axis=2)
 
 
 def squared_error(

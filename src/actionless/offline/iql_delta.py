@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray
 from actionless.data.log import Log, returns_to_go
 from actionless.discretise import Discretiser
 from actionless.networks import Ensemble
+from actionless.offline.imitation import log_likelihood
 from actionless.offline.learner import (
     Batch,
     Declaration,
@@ -180,7 +181,4 @@ def weighted_cross_entropy(
     logits: Float[Array, "1 batch bins dim"], batch: Batch, weights: Float[Array, " batch"]
 ) -> Float[Array, ""]:
     """Of each dimension's bin on its own."""
-    bins = jnp.arange(logits.shape[2], dtype=batch.deltas.dtype)
-    label = (batch.deltas[:, None] == bins[None, :, None]).astype(logits.dtype)
-    each = -(jax.nn.log_softmax(logits[0], axis=1) * label).sum(axis=1).mean(axis=1)
-    return (weights * each).mean()
+    return -(weights * log_likelihood(logits, batch)[0].mean(axis=1)).mean()

@@ -18,11 +18,11 @@ from actionless.optimise import Adam, polyak
 from actionless.updates import Metrics
 
 EVERY = 4
-"""One of so many rows of a batch is learnt from: this is easier to learn than values."""
+"""Every fourth row of a batch is learnt from, which is enough: distances and rewards are easier than values."""
 PUSHES = (0.02, 5.0)
 """States are pushed by noise of a size between these, in standard deviations of each variable, evenly by order."""
 UNTOUCHED = 8
-"""One of so many states stays where it is."""
+"""Every eighth state stays where it is."""
 RATE = 0.01
 """How fast moving averages follow."""
 

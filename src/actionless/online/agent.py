@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
+from actionless.errors import ActionlessError
 from actionless.settings import Count, Derived, Fraction, NonNegative, Settings
 from actionless.updates import Metrics
 
@@ -128,10 +129,12 @@ class Agent(eqx.Module):
         """The agent after one update, and scalar metrics with `loss` among them."""
 
     def values(
-        self, states: Float[Array, "batch dim"], actions: Shaped[Array, "batch actions"]
+        self,
+        states: Float[Array, "batch dim"],  # noqa: ARG002
+        actions: Shaped[Array, "batch actions"],  # noqa: ARG002
     ) -> Float[Array, " batch"]:
         """Q(s, a), cautiously, for agents that guidance may ask."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be asked for values")
+        raise ActionlessError(f"{type(self).__name__} gives no values of actions: leave out --choice (choice=None)")
 
 
 @dataclass(frozen=True)
