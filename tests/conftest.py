@@ -6,6 +6,8 @@ import signal
 import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Networks of a few units are compiled far longer than they run: compiled plainly, they take a quarter of that time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     # The workers, and the commands that tests start, compile the same programs again and again: once is enough.
     compiled = tempfile.TemporaryDirectory(prefix="actionless-tests-")

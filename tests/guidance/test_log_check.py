@@ -52,7 +52,7 @@ def test_a_log_that_pays_the_opposite_is_not_used(tmp_path, sign, used):
     data = save(dataclasses.replace(log, rewards=sign * log.rewards), tmp_path / "point.npz")
     actionless.pretrain(data, tmp_path / "values", method="iql-delta", scale="smoke", steps=1500)
     options = {"guide": tmp_path / "values", "guidance": "potential,relabel", "agreement": 10.0}
-    train("point_task:Point-v0", tmp_path / "run", scale="smoke", steps=1500, batch_size=16, warm_up=100, **options)
+    train("point_task:Point-v0", tmp_path / "run", scale="smoke", steps=1000, batch_size=16, warm_up=100, **options)
     last = list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
     assert last["potential/used"] == used
     assert np.sign(last["potential/reward_correlation"]) == sign

@@ -84,13 +84,13 @@ class TestSwitch:
 
 class TestStretches:
     def test_the_share_stays_beta_and_turns_last_longer(self):
-        steps = 20_000
+        steps = 5_000
         for beta in (0.2, 0.5):
             turns = np.array([follows_guide(3, step, beta, stretch=10) for step in range(steps)])
-            assert abs(turns.mean() - beta) < 0.04
+            assert abs(turns.mean() - beta) < 0.05
             changes = np.count_nonzero(turns[1:] != turns[:-1])
             # A draw lasts ten steps on average, and changes sides in 2β(1 − β) of all cases.
-            assert changes == pytest.approx(steps / 10 * 2 * beta * (1 - beta), rel=0.15)
+            assert changes == pytest.approx(steps / 10 * 2 * beta * (1 - beta), rel=0.2)
 
     def test_a_stretch_of_one_is_a_draw_at_every_step(self):
         steps = range(200)
