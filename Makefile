@@ -56,7 +56,7 @@ test-browser: .venv/browser
 	touch $@
 
 test-sb3: .venv-sb3/ready
-	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py
+	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py tests/guidance/test_sb3_relabel.py
 	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/test_documentation.py -k guide-your-agent
 
 lint: .venv/dev

@@ -157,9 +157,9 @@ def parts(turn: Turn, count: int) -> dict[str, float]:
     learn = Guide.learn
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def measured(*arguments: Any) -> Any:
+        def measured(*arguments: Any, **named: Any) -> Any:
             began = time.process_time()
-            result = jax.block_until_ready(function(*arguments))
+            result = jax.block_until_ready(function(*arguments, **named))
             if function is learn:
                 jax.block_until_ready(arguments[0].state.learning)
             spent[name] = spent.get(name, 0.0) + time.process_time() - began

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Float32, Int, Int8, Int64, PRNGKeyArray, Rea
 from actionless.data.log import Log
 from actionless.discretise import Discretiser, Normaliser
 from actionless.errors import ActionlessError
-from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics, Ring
 from actionless.guidance.interface import NOTHING, Guidance
 from actionless.guidance.schedule import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
 from actionless.offline.state_policy import PolicyModel, StatePolicy
@@ -42,40 +42,6 @@ class GuideConfig(Settings):
     choice: Positive | None = None
     """Follow the guide only as far as the agent's critic thinks well of it: with the probability that a softmax over
     Q of the guide's action and of the agent's own gives it, at this temperature, a share of the size of Q."""
-
-
-class Ring(NamedTuple):
-    """The newest transitions: normalised states, the bins of their Δs or their changes in numbers, actions."""
-
-    states: Float32[np.ndarray, "capacity dim"]
-    deltas: Real[np.ndarray, "capacity dim"]
-    actions: Shaped[np.ndarray, "capacity actions"]
-    added: Int64[np.ndarray, ""]
-
-    @classmethod
-    def create(cls, capacity: int, spec: IdmSpec) -> "Ring":
-        """An empty one. Memory that was never written takes no room."""
-        return cls(
-            states=np.zeros((capacity, spec.state_dim), np.float32),
-            deltas=np.zeros((capacity, spec.state_dim), np.float32 if spec.delta_bins is None else np.int8),
-            actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.action_bins is None else np.int32),
-            added=np.zeros((), np.int64),
-        )
-
-    @property
-    def stored(self) -> int:
-        """Transitions in it."""
-        return min(int(self.added), len(self.states))
-
-    def add(self, state: np.ndarray, delta: np.ndarray, action: np.ndarray) -> None:
-        """Put one transition in, in place of the oldest where it is full."""
-        place = int(self.added) % len(self.states)
-        self.states[place], self.deltas[place], self.actions[place] = state, delta, action
-        self.added[...] += 1
-
-    def rows(self, places: Int[np.ndarray, " rows"]) -> Examples:
-        """Those at these places."""
-        return Examples(self.states[places], self.deltas[places], self.actions[places])
 
 
 class Counts(NamedTuple):

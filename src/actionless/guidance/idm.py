@@ -10,7 +10,8 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Int64, PRNGKeyArray, Real, Shaped
 
 from actionless.networks import MLP
 from actionless.online.agent import Rows
@@ -39,7 +40,7 @@ class IdmConfig(Settings):
     """Sizes of its hidden layers."""
     learning_rate: Positive = 1e-3
     """Step size of its Adam."""
-    batch_size: Count = 256
+    batch_size: Count = 128
     """Transitions in each term of its loss."""
     every: Count = 4
     """Environment steps for each of its updates."""
@@ -58,6 +59,40 @@ class Examples(NamedTuple):
     states: Float[Rows, "batch dim"]
     deltas: Real[Rows, "batch dim"]
     actions: Shaped[Rows, "batch actions"]
+
+
+class Ring(NamedTuple):
+    """The newest transitions: normalised states, the bins of their Δs or their changes in numbers, actions."""
+
+    states: Float32[np.ndarray, "capacity dim"]
+    deltas: Real[np.ndarray, "capacity dim"]
+    actions: Shaped[np.ndarray, "capacity actions"]
+    added: Int64[np.ndarray, ""]
+
+    @classmethod
+    def create(cls, capacity: int, spec: IdmSpec) -> "Ring":
+        """An empty one. Memory that was never written takes no room."""
+        return cls(
+            states=np.zeros((capacity, spec.state_dim), np.float32),
+            deltas=np.zeros((capacity, spec.state_dim), np.float32 if spec.delta_bins is None else np.int8),
+            actions=np.zeros((capacity, spec.action_dim), np.float32 if spec.action_bins is None else np.int32),
+            added=np.zeros((), np.int64),
+        )
+
+    @property
+    def stored(self) -> int:
+        """Transitions in it."""
+        return min(int(self.added), len(self.states))
+
+    def add(self, state: np.ndarray, delta: np.ndarray, action: np.ndarray) -> None:
+        """Put one transition in, in place of the oldest where it is full."""
+        place = int(self.added) % len(self.states)
+        self.states[place], self.deltas[place], self.actions[place] = state, delta, action
+        self.added[...] += 1
+
+    def rows(self, places: Int[np.ndarray, " rows"]) -> Examples:
+        """Those at these places."""
+        return Examples(self.states[places], self.deltas[places], self.actions[places])
 
 
 class IdmBatch(NamedTuple):

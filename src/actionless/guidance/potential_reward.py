@@ -56,7 +56,7 @@ class PotentialReward(gymnasium.Wrapper, RecordConstructorArgs):
             self, guide=guide, discount=discount, kappa=kappa, reach=reach, normalise=normalise
         )
         gymnasium.Wrapper.__init__(self, env)
-        self._shaping = _Shaping(
+        self.shaping = Shaping(
             guide, env.observation_space, discount=discount, kappa=kappa, reach=reach, normalise=normalise
         )
         if normalise:
@@ -66,20 +66,20 @@ class PotentialReward(gymnasium.Wrapper, RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The first observation."""
         state, info = self.env.reset(seed=seed, options=options)
-        self._newest, self._return = float(self._shaping.potential(state[None])[0]), 0.0
-        return self._shaping.seen(state), info
+        self._newest, self._return = float(self.shaping.potential(state[None])[0]), 0.0
+        return self.shaping.seen(state), info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """A step whose reward has the potential's part."""
         state, reward, terminated, truncated, info = self.env.step(action)
-        after = float(self._shaping.potential(state[None])[0])
-        shaped = float(reward) + (0.0 if terminated else self._shaping.discount * after) - self._newest
+        after = float(self.shaping.potential(state[None])[0])
+        shaped = float(reward) + (0.0 if terminated else self.shaping.discount * after) - self._newest
         self._newest = after
         self._return += float(reward)
         info = {**info, TRUE_REWARD: float(reward)}
         if terminated or truncated:
             info[TRUE_RETURN] = self._return
-        return self._shaping.seen(state), shaped, terminated, truncated, info
+        return self.shaping.seen(state), shaped, terminated, truncated, info
 
 
 class VectorPotentialReward(VectorWrapper):
@@ -97,7 +97,7 @@ class VectorPotentialReward(VectorWrapper):
     ):
         super().__init__(env)
         single = env.single_observation_space
-        self._shaping = _Shaping(guide, single, discount=discount, kappa=kappa, reach=reach, normalise=normalise)
+        self.shaping = Shaping(guide, single, discount=discount, kappa=kappa, reach=reach, normalise=normalise)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if normalise:
             self.single_observation_space = _unbounded(single)
@@ -111,21 +111,21 @@ class VectorPotentialReward(VectorWrapper):
         """The first observations; with a mask (AutoresetMode.DISABLED), of those that begin anew."""
         states, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
         begun = np.ones(self.num_envs, bool) if options is None else options.get("reset_mask", True)
-        self._newest = np.where(begun, self._shaping.potential(states), self._newest)
+        self._newest = np.where(begun, self.shaping.potential(states), self._newest)
         self._returns, self._over = np.where(begun, 0.0, self._returns), self._over & ~np.asarray(begun)
-        return self._shaping.seen(states), info
+        return self.shaping.seen(states), info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """A step of each, whose rewards have the potential's part."""
         states, rewards, terminated, truncated, info = self.env.step(actions)
-        after = newest = self._shaping.potential(states)
+        after = newest = self.shaping.potential(states)
         over = terminated | truncated
         if self._mode == AutoresetMode.SAME_STEP and over.any():
             # The environments that ended already show the first state of their next episode.
             last = np.array(states)
             last[over] = np.stack([np.asarray(final) for final in info["final_obs"][over]])
-            after = self._shaping.potential(last)
-        shaped = rewards + np.where(terminated, 0.0, self._shaping.discount * after) - self._newest
+            after = self.shaping.potential(last)
+        shaped = rewards + np.where(terminated, 0.0, self.shaping.discount * after) - self._newest
         # In the step after an end, nothing happens but a reset.
         begins = self._over if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(over)
         shaped = np.where(begins, rewards, shaped)
@@ -136,11 +136,11 @@ class VectorPotentialReward(VectorWrapper):
         if self._mode == AutoresetMode.SAME_STEP:
             self._returns = np.where(over, 0.0, self._returns)
         self._newest, self._over = newest, over
-        return self._shaping.seen(states), shaped, terminated, truncated, info
+        return self.shaping.seen(states), shaped, terminated, truncated, info
 
 
-class _Shaping:
-    """What both wrappers share."""
+class Shaping:
+    """What both wrappers share: Φ, and the units of observations."""
 
     def __init__(
         self,
@@ -163,8 +163,9 @@ class _Shaping:
             )
         if not 0 <= discount <= 1:
             raise ActionlessError(f"discount={discount}: choose a number from 0 to 1, the agent's own")
-        self.discount, self._normalise = discount, normalise
+        self.policy, self.discount = policy, discount
         self._potential = Potential.of(policy, kappa, reach)
+        self.normaliser = self._potential.normaliser if normalise else None
 
     def potential(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, " batch"]:
         """Φ of each state."""
@@ -172,9 +173,15 @@ class _Shaping:
 
     def seen(self, states: Real[np.ndarray, "*batch dim"]) -> Real[np.ndarray, "*batch dim"]:
         """What the agent observes."""
-        if not self._normalise:
+        if self.normaliser is None:
             return states
-        return Normaliser.normalise(self._potential.normaliser, states).astype(np.float32)
+        return Normaliser.normalise(self.normaliser, states).astype(np.float32)
+
+    def unseen(self, observations: Real[np.ndarray, "*batch dim"]) -> Real[np.ndarray, "*batch dim"]:
+        """The environment's own states, of what the agent observed."""
+        if self.normaliser is None:
+            return observations
+        return Normaliser.denormalise(self.normaliser, observations.astype(np.float64))
 
 
 def _unbounded(space: spaces.Space | None) -> spaces.Box:

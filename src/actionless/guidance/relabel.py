@@ -19,8 +19,16 @@ from jaxtyping import Array, Bool, Float, Float32, Int64, PRNGKeyArray, Real, Sh
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
-from actionless.guidance.guide import Ring
-from actionless.guidance.idm import IDM_SCALES, ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.guidance.idm import (
+    IDM_SCALES,
+    ActionNetwork,
+    Examples,
+    IdmBatch,
+    IdmConfig,
+    IdmSpec,
+    InverseDynamics,
+    Ring,
+)
 from actionless.guidance.interface import (
     NOTHING,
     Draw,
@@ -38,10 +46,10 @@ from actionless.randomness import generator
 from actionless.settings import Count, Fraction, NonNegative, ScaleName
 from actionless.updates import Metrics, TrainState, means, padded, reset_metrics, updated
 
-POOL = 25_600
+POOL = 12_800
 """Rows of the log that carry recovered actions at any time."""
-ROWS_PER_STEP = 32
-"""Rows of the pool that are replaced at every environment step, the oldest first: none is older than 800 steps."""
+ROWS_PER_STEP = 8
+"""Rows of the pool that are replaced at every environment step, the oldest first: none is older than 1,600 steps."""
 LEAST_USABLE = 0.02
 """The share of the pool on which the models must agree before any of it is used."""
 HELD_OUT_EVERY, HELD_OUT = 20, 512
@@ -153,7 +161,7 @@ class Relabel(Guidance):
         self._normaliser = self.normaliser = model.discretiser.normaliser
         self._support = model.support
         self.spec = IdmSpec(spec.state_dim, None, spec.action_dim, spec.bins)
-        self._discount = 0.99
+        self.discount = 0.99
         self._changes = _change_scale(log, self._normaliser)
         self._key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), 1002)
         models = InverseEnsemble.create(settings.models, self.spec, settings.inverse, self._key)
@@ -175,7 +183,7 @@ class Relabel(Guidance):
 
     def agent_settings(self, settings: AgentSettings) -> AgentSettings:
         """With LayerNorm in the critics, where the agent has that setting."""
-        self._discount = settings.discount
+        self.discount = settings.discount
         if self.settings.plain_critics or not hasattr(settings, "layer_norm"):
             return settings
         return dataclasses.replace(settings, layer_norm=True)  # pyright: ignore[reportCallIssue]
@@ -222,28 +230,11 @@ class Relabel(Guidance):
 
     def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
         """Rows of the log in place of the first of each batch, once the models agree on enough of them."""
-        size, share = draw.batch_size, round(self.settings.share * draw.batch_size)
-        if share == 0:
+        rows = self.rows(draw)
+        if rows is None:
             return batch
-        self._refresh(draw)
-        pool, counts = self.state.pool, self.state.rows
-        counts[1] += draw.updates * size
-        stored = min(int(self.state.relabelled), POOL)
-        usable = np.flatnonzero(pool.disagreement[:stored] <= self.settings.agreement)
-        if len(usable) < LEAST_USABLE * POOL or not self.state.check.fits:
-            return batch
-        counts[0] += draw.updates * share
-        places = (np.arange(draw.updates)[:, None] * size + np.arange(share)).reshape(-1)
-        chosen = usable[generator(self.seed, "relabelled rows", draw.step).integers(0, len(usable), len(places))]
-        discounts = np.float32(self._discount) * ~pool.terminals[chosen]
-        rows = Transitions(
-            states=pool.states[chosen],
-            actions=pool.actions[chosen],
-            rewards=pool.rewards[chosen],
-            next_states=pool.next_states[chosen],
-            discounts=discounts,
-            extra={name: column[chosen] for name, column in pool.extra.items()},
-        )
+        share = len(rows.rewards) // draw.updates
+        places = (np.arange(draw.updates)[:, None] * draw.batch_size + np.arange(share)).reshape(-1)
 
         def put(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
             changed = np.array(mine)
@@ -251,6 +242,30 @@ class Relabel(Guidance):
             return changed
 
         return jax.tree.map(put, batch, rows)
+
+    def rows(self, draw: Draw) -> Transitions | None:
+        """What the log adds to these batches, an equal number of rows to each; None while it adds nothing."""
+        share = round(self.settings.share * draw.batch_size)
+        if share == 0:
+            return None
+        self._refresh(draw)
+        pool, counts = self.state.pool, self.state.rows
+        counts[1] += draw.updates * draw.batch_size
+        stored = min(int(self.state.relabelled), POOL)
+        usable = np.flatnonzero(pool.disagreement[:stored] <= self.settings.agreement)
+        if len(usable) < LEAST_USABLE * POOL or not self.state.check.fits:
+            return None
+        counts[0] += draw.updates * share
+        draws = generator(self.seed, "relabelled rows", draw.step).integers(0, len(usable), draw.updates * share)
+        chosen = usable[draws]
+        return Transitions(
+            states=pool.states[chosen],
+            actions=pool.actions[chosen],
+            rewards=pool.rewards[chosen],
+            next_states=pool.next_states[chosen],
+            discounts=np.float32(self.discount) * ~pool.terminals[chosen],
+            extra={name: column[chosen] for name, column in pool.extra.items()},
+        )
 
     def metrics(self) -> dict[str, float]:
         """How well actions are recovered, and how much of the log is used."""

@@ -1,7 +1,9 @@
-"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and their kin), as one of its callbacks.
+"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and their kin).
 
-The model's own loop stays in charge. What changes while it learns is `_sample_action`, the one method through which an
-action reaches the environment and the replay buffer alike; a callback alone sees an action only after it was taken.
+The model's own loop stays in charge. `GuideCallback` is the switch: what changes while the model learns is
+`_sample_action`, the one method through which an action reaches the environment and the replay buffer alike; a callback
+alone sees an action only after it was taken. `RelabelBuffer` is a replay buffer whose samples hold rows of the log. The
+potential is a wrapper of the environment, `actionless.PotentialReward`, and goes with both.
 """
 
 from pathlib import Path
@@ -16,16 +18,29 @@ from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
+from actionless.guidance.interface import Draw, LogRows
+from actionless.guidance.potential import NEXT_POTENTIAL, POTENTIAL
+from actionless.guidance.potential_reward import TRUE_REWARD, PotentialReward, Shaping
+from actionless.guidance.relabel import Relabel, RelabelSettings
 from actionless.guidance.schedule import Schedule
 from actionless.offline.log_origin import log_of
 from actionless.offline.state_policy import StatePolicy
+from actionless.online.agent import Spec
+from actionless.online.replay import Column
 
 require_extra("stable_baselines3", "sb3", "guiding an agent of Stable-Baselines3")
+from stable_baselines3.common.buffers import ReplayBuffer  # noqa: E402  # pyright: ignore[reportMissingImports]
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402  # pyright: ignore[reportMissingImports]
 from stable_baselines3.common.off_policy_algorithm import (  # noqa: E402  # pyright: ignore[reportMissingImports]
     OffPolicyAlgorithm,
 )
-from stable_baselines3.common.vec_env import unwrap_vec_normalize  # noqa: E402  # pyright: ignore[reportMissingImports]
+from stable_baselines3.common.type_aliases import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    ReplayBufferSamples,
+)
+from stable_baselines3.common.vec_env import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    VecNormalize,
+    unwrap_vec_normalize,
+)
 
 
 class GuideCallback(BaseCallback):
@@ -39,7 +54,8 @@ class GuideCallback(BaseCallback):
     model's. While the model takes its first, random steps the guide is silent.
 
     A callback that is used again continues with its guide where `learn` continues (`reset_num_timesteps=False`), and
-    begins a new one where `learn` begins anew.
+    begins a new one where `learn` begins anew. In an environment inside `PotentialReward` the guide sees the states
+    and rewards of the environment itself.
     """
 
     guide: Guide | None = None
@@ -58,10 +74,14 @@ class GuideCallback(BaseCallback):
         self._where = "the state policy" if isinstance(policy, StatePolicy) else str(policy)
         self._policy = policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy)
         self._schedule, self._log, self._config, self._seed = schedule, log, config or GuideConfig(), seed
+        self._shaping: Shaping | None = None
 
     def _init_callback(self) -> None:
         """Refuse a model that cannot be guided, before it does anything."""
         _check(self.model, self._policy, self._where)
+        environment = self.model.get_env()
+        shaped = all(environment.env_is_wrapped(PotentialReward))
+        self._shaping = environment.get_attr("shaping", 0)[0] if shaped else None
 
     def _on_training_start(self) -> None:
         if self.guide is None or self.model.num_timesteps == 0:
@@ -152,29 +172,37 @@ class GuideCallback(BaseCallback):
     def _states(self) -> Real[np.ndarray, "environments dim"]:
         """As the environment gives them: VecNormalize keeps them beside what it makes of them."""
         normalised = self.model.get_vec_normalize_env() is not None
-        return self.model._last_original_obs if normalised else self.model._last_obs
+        return self._unseen(self.model._last_original_obs if normalised else self.model._last_obs)
+
+    def _unseen(self, states: Real[np.ndarray, "*batch dim"]) -> Real[np.ndarray, "*batch dim"]:
+        return states if self._shaping is None else self._shaping.unseen(states)
 
     def _next_state(self, environment: int) -> Real[np.ndarray, " dim"] | None:
         """What the environment gave in this step; None where that cannot be known."""
         normaliser = self.model.get_vec_normalize_env()
         if not self.locals["dones"][environment]:
             next_states = self.locals["new_obs"] if normaliser is None else normaliser.get_original_obs()
-            return next_states[environment]
+            return self._unseen(next_states[environment])
         # The environment already shows the first state of its next episode.
         last = self.locals["infos"][environment].get("terminal_observation")
-        if last is None or normaliser is None:
-            return last
+        if last is None:
+            return None
+        if normaliser is None:
+            return self._unseen(last)
         clipped = normaliser.norm_obs and (np.abs(last) >= normaliser.clip_obs).any()
-        return None if clipped else normaliser.unnormalize_obs(last)
+        return None if clipped else self._unseen(normaliser.unnormalize_obs(last))
 
     def _rewards(self) -> Real[np.ndarray, " environments"]:
+        if self._shaping is not None:
+            return np.array([info[TRUE_REWARD] for info in self.locals["infos"]])
         normaliser = self.model.get_vec_normalize_env()
         return self.locals["rewards"] if normaliser is None else normaliser.get_original_reward()
 
     def _best_actions(self, states: Real[np.ndarray, "batch dim"]) -> Float[np.ndarray, "batch actions"]:
         """What the model would do in these states of the environment, scaled to [-1, 1]."""
         normaliser = self.model.get_vec_normalize_env()
-        seen = states if normaliser is None else normaliser.normalize_obs(states)
+        seen = states if self._shaping is None else self._shaping.seen(states)
+        seen = seen if normaliser is None else normaliser.normalize_obs(seen)
         actions, _ = self.model.predict(seen, deterministic=True)
         return np.clip(self.model.policy.scale_action(actions), -1, 1)
 
@@ -184,6 +212,116 @@ class GuideCallback(BaseCallback):
         for name, value in self.guide.metrics().items():
             # Tables in the terminal have no room for a row per variable, and stop at names that look alike when cut.
             self.logger.record_mean(name, value, exclude="stdout" if name.startswith("guide/realised/") else None)
+
+
+class RelabelBuffer(ReplayBuffer):
+    """A replay buffer whose samples hold rows of a log too, with the actions that the log lacks.
+
+        env = actionless.PotentialReward(gymnasium.make("HalfCheetah-v5"), "runs/halfcheetah")
+        model = SAC("MlpPolicy", env, replay_buffer_class=RelabelBuffer, replay_buffer_kwargs={"guide": env})
+
+    `guide` is the run (or the directory) of a state policy, whose log is read again unless given; or the
+    `PotentialReward` that the model's environment is wrapped in, whose units and part of the reward the log's rows
+    then have too. The actions are recovered by models that learn from the steps that are added.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        guide: str | Path | StatePolicy | PotentialReward,
+        log: Log | None = None,
+        settings: RelabelSettings | None = None,
+        seed: int = 0,
+        **named: Any,
+    ):
+        super().__init__(*arguments, **named)
+        self._shaping = guide.shaping if isinstance(guide, PotentialReward) else None
+        if isinstance(guide, PotentialReward):
+            policy = guide.shaping.policy
+        else:
+            policy = guide if isinstance(guide, StatePolicy) else StatePolicy.load(guide)
+        where = str(guide) if isinstance(guide, str | Path) else "the state policy"
+        spec = _spec(self.observation_space, self.action_space, policy, where)
+        log = log_of(policy, where) if log is None else log
+        steps = self.buffer_size * self.n_envs
+        self.relabel = Relabel(log, policy.model, spec, settings or RelabelSettings(), steps=steps, seed=seed)
+        self.relabel.begin({} if self._shaping is None else {POTENTIAL: Column(), NEXT_POTENTIAL: Column()})
+        # Of a discount there is only whether it is 0, at terminals: the model applies its own.
+        self.relabel.discount = 1.0
+        self._observed = self._learnt = self._samples = 0
+
+    def add(
+        self,
+        obs: np.ndarray,
+        next_obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        done: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """A step of each environment."""
+        super().add(obs, next_obs, action, reward, done, infos)
+        actions = np.asarray(action).reshape(self.n_envs, self.action_dim)
+        if self._shaping is not None:
+            obs, next_obs = self._shaping.unseen(obs), self._shaping.unseen(next_obs)
+        for i, info in enumerate(infos):
+            paid = float(info.get(TRUE_REWARD, reward[i]))
+            self.relabel.observe(obs[i], actions[i], paid, next_obs[i], self._observed)
+            self._observed += 1
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Own steps, of which the first make room for rows of the log."""
+        own = super().sample(batch_size, env=env)
+        self.relabel.learn(self._learnt, self._observed, _no_actions)
+        self._learnt = self._observed
+        rows = self.relabel.rows(Draw(self._samples, 1, batch_size, self._columns_of))
+        self._samples += 1
+        if rows is None:
+            return own
+        rewards, states, next_states = rows.rewards, rows.states, rows.next_states
+        if self._shaping is not None:
+            after, before = rows.extra[NEXT_POTENTIAL], rows.extra[POTENTIAL]
+            rewards = rewards + np.float32(self._shaping.discount) * rows.discounts * after - before
+            states, next_states = self._shaping.seen(states), self._shaping.seen(next_states)
+        theirs = ReplayBufferSamples(
+            observations=self._normalize_obs(states, env),
+            actions=rows.actions,
+            next_observations=self._normalize_obs(next_states, env),
+            dones=1 - rows.discounts[:, None],
+            rewards=self._normalize_reward(rewards[:, None], env),
+        )
+        for mine, given in zip(own[:5], theirs[:5], strict=True):
+            mine[: len(given)] = self.to_torch(given)
+        return own
+
+    def _columns_of(self, rows: LogRows) -> dict[str, np.ndarray]:
+        if self._shaping is None:
+            return {}
+        potential = self._shaping.potential
+        return {POTENTIAL: potential(rows.states), NEXT_POTENTIAL: potential(rows.next_states)}
+
+
+def _no_actions(states: np.ndarray) -> np.ndarray:
+    """What an agent would do in the log's states, which these models are never asked."""
+    raise NotImplementedError(len(states))
+
+
+def _spec(observations: spaces.Space, actions: spaces.Space, policy: StatePolicy, where: str) -> Spec:
+    """What the inverse models must know; whatever they cannot work with is refused."""
+    names = policy.state_names
+    if not (isinstance(observations, spaces.Box) and observations.shape == (len(names),)):
+        raise ActionlessError(
+            f"{where}: its log has {len(names)} variables, and the model observes {observations}: "
+            "pre-train on a log of this environment"
+        )
+    if isinstance(actions, spaces.Discrete):
+        return Spec(len(names), 1, int(actions.n))
+    if isinstance(actions, spaces.Box) and len(actions.shape) == 1:
+        return Spec(len(names), actions.shape[0], None)
+    raise ActionlessError(
+        f"the model's actions are {actions}: to recover them they must be one vector of bounded numbers (Box) or "
+        "one choice (Discrete)"
+    )
 
 
 def _check(model: Any, policy: StatePolicy, where: str) -> None:
