@@ -72,7 +72,7 @@ def ours(steps: int, guidance: str | None, folder: str) -> Turn:
     if guidance is not None:
         log = random_log()
         untrained_policy(log, "iql-delta").save(folder)
-        parts = kinds.presets(kinds.chosen(guidance, folder, StatePolicy.kind), "cpu")
+        parts = kinds.presets(kinds.chosen(guidance, folder, kinds.Held.by(folder)), "cpu")
         # β stays, and rows of the log are used from the beginning: what a step costs while guidance is at work.
         settings = {name: value for name, value in ALWAYS.items() if any(hasattr(part, name) for part in parts)}
         parts = kinds.completed(kinds.with_settings(parts, settings), folder, steps)

@@ -16,9 +16,8 @@ from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
 from actionless.settings import FromPython, from_json, to_json
 
-PLAN, STATE = Planner.kind, StatePolicy.kind
-
-STATE, PLAN = StatePolicy.kind, Planner.kind
+STATE, PLAN, AGENT = kinds.Held(StatePolicy.kind, True), kinds.Held(Planner.kind, False), kinds.Held("agent", False)
+NO_VALUES = kinds.Held(StatePolicy.kind, False)
 
 
 class Mine(Guidance):
@@ -41,9 +40,11 @@ def stored(parts):
 
 
 class TestChoice:
-    @pytest.mark.parametrize(("holds", "name"), [(STATE, "switch"), (PLAN, "plans")])
-    def test_what_the_guide_holds_decides(self, holds, name):
-        assert kinds.chosen(None, "runs/a", holds) == [name]
+    @pytest.mark.parametrize(
+        ("holds", "names"), [(STATE, ["potential", "relabel"]), (NO_VALUES, ["relabel"]), (PLAN, ["plans"])]
+    )
+    def test_what_the_guide_holds_decides(self, holds, names):
+        assert kinds.chosen(None, "runs/a", holds) == names
 
     def test_no_guide_no_guidance(self):
         assert kinds.chosen(None, None, None) == []
@@ -57,11 +58,11 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("asked", "guide", "holds", "message"),
         [
-            (None, "runs/a", "agent", r"runs/a: holds no state policy and no plans, so it cannot guide: give a run of"),
+            (None, "runs/a", AGENT, r"runs/a: holds no state policy and no plans, so it cannot guide: give a run of"),
             ("plan", "runs/a", PLAN, r"guidance='plan': choose 'switch', 'paper', 'potential', 'relabel'"),
             ("switch", None, None, r"guidance 'switch' without a guide: name the run to be guided by \(--guide RUN\)"),
             ("plans", "runs/a", STATE, r"runs/a: does not fit guidance 'plans': with it, use 'switch' or 'paper'"),
-            ("plans", "runs/a", "agent", r"runs/a: does not fit guidance 'plans': give another run"),
+            ("plans", "runs/a", AGENT, r"runs/a: does not fit guidance 'plans': give another run"),
             ("switch,switch", "runs/a", STATE, r"guidance: 'switch' is named twice; name each kind once"),
             ([], "runs/a", STATE, r"runs/a: nothing uses this guide: name a kind of guidance too, or leave it out"),
         ],

@@ -155,7 +155,7 @@ def test_an_action_of_the_guide_that_is_not_finite_never_reaches_the_environment
     monkeypatch.setattr(Environment, "step", lambda task, action: acted.append(action) or step(task, action))
     message = r"the action that guidance 'switch' proposes is not finite between steps 41 and 6\d; "
     with pytest.raises(ActionlessError, match=message):
-        run(tmp_path / "run", agent=agent, guide=policy, beta=1.0)
+        run(tmp_path / "run", agent=agent, guide=policy, guidance="switch", beta=1.0)
     assert len(acted) >= 60
     assert np.isfinite(acted).all()
 
@@ -198,7 +198,7 @@ def test_guided_steps_are_learnt_from_like_all_others(tmp_path, policy, monkeypa
         return action
 
     monkeypatch.setattr(Guide, "propose", noted)
-    run(tmp_path / "run", guide=policy, beta=0.5)
+    run(tmp_path / "run", guide=policy, guidance="switch", beta=0.5)
     actions = last_checkpoint(tmp_path / "run")[".replay.actions"]
     assert len(actions) == STEPS
     assert min(proposals) >= 40  # before, actions are random
@@ -262,17 +262,21 @@ def test_an_agent_cannot_guide(tmp_path):
 
 def test_options_of_a_planner_beside_a_state_policy(tmp_path, policy):
     with pytest.raises(ActionlessError, match="target_return: not an option of guidance by switch, which knows beta"):
-        run(tmp_path / "run", agent="sac", guide=policy, target_return=1.0)
+        run(tmp_path / "run", agent="sac", guide=policy, guidance="switch", target_return=1.0)
 
 
 def test_the_kind_of_guidance_can_be_named(tmp_path, policy):
-    run(tmp_path / "named", guide=policy, guidance="switch")
+    run(tmp_path / "named", guide=policy, guidance="potential,relabel")
     run(tmp_path / "by-itself", guide=policy)
     assert_same_run(tmp_path / "named", tmp_path / "by-itself")
     config = json.loads((tmp_path / "named" / "run.json").read_text())["config"]
     assert config["guide"] == str(policy)
-    (stored,) = config["guidance"]
-    assert stored["kind"] == "switch"
+    assert [stored["kind"] for stored in config["guidance"]] == ["potential", "relabel"]
+
+
+def test_settings_of_the_switch_are_stored_to_the_last_detail(tmp_path, policy):
+    run(tmp_path / "run", guide=policy, guidance="switch")
+    (stored,) = json.loads((tmp_path / "run" / "run.json").read_text())["config"]["guidance"]
     assert stored["schedule"] == {"kind": "paper", "start": 0.5, "decrement": 0.1, "interval": STEPS // 10}
     assert stored["idm"] == {"hidden": [32, 32], "learning_rate": 1e-3, "batch_size": 64, "every": 4}
 
@@ -284,7 +288,7 @@ def test_a_kind_without_a_guide(tmp_path):
 
 def test_beta_and_a_schedule_contradict_each_other(tmp_path, policy):
     with pytest.raises(ActionlessError, match=r"beta=0\.5 and a schedule: give one of them"):
-        run(tmp_path / "run", guide=policy, beta=0.5, schedule=lambda step: 0.1)
+        run(tmp_path / "run", guide=policy, guidance="switch", beta=0.5, schedule=lambda step: 0.1)
 
 
 def test_one_update_for_each_step_after_the_warm_up(tmp_path, monkeypatch):
@@ -363,7 +367,7 @@ def test_a_log_given_that_is_not_the_policys_is_refused(tmp_path, policy):
 
 
 def test_a_guide_that_is_over_before_it_may_act_is_not_passed_over(tmp_path, policy, caplog):
-    options = {"scale": "smoke", "steps": 100, "batch_size": 16, "loop": LOOP, "guide": policy}
+    options = {"scale": "smoke", "steps": 100, "batch_size": 16, "loop": LOOP, "guide": policy, "guidance": "switch"}
     train(TASK, tmp_path / "over", warm_up=50, **options)
     assert "the guide never acts: the first 50 steps are random (warm_up), and from step 50 on β is 0" in caplog.text
     caplog.clear()
@@ -394,7 +398,7 @@ def test_a_log_from_python_must_be_given_again(tmp_path):
     actionless.pretrain(point_log(), tmp_path / "policy", scale="smoke", steps=20)
     with pytest.raises(ActionlessError, match=r"does not say where its log is.*--no-bootstrap"):
         run(tmp_path / "run", guide=tmp_path / "policy")
-    guided = run(tmp_path / "run", guide=tmp_path / "policy", bootstrap=False)
+    guided = run(tmp_path / "run", guide=tmp_path / "policy", guidance="switch", bootstrap=False)
     assert guided.agent == "td3"
     assert "idm/offline_loss" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
 
@@ -406,7 +410,7 @@ def test_a_schedule_from_python(tmp_path, policy, monkeypatch):
     with monkeypatch.context() as patched:
         interrupt_at(patched, 80)
         with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run", guide=policy, schedule=schedule)
+            run(tmp_path / "run", guide=policy, guidance="switch", schedule=schedule)
     with pytest.raises(ActionlessError, match=r"its schedule was handed over from Python.*schedule=\.\.\."):
         actionless.resume(tmp_path / "run")
     actionless.resume(tmp_path / "run", schedule=schedule)

@@ -20,6 +20,7 @@ from actionless.errors import ActionlessError
 from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics, Ring
 from actionless.guidance.interface import NOTHING, Guidance
 from actionless.guidance.schedule import PaperSchedule, Schedule, beta_at, follows_guide, guidance_end
+from actionless.offline.log_origin import require_log_of
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent import Act, AgentView
 from actionless.randomness import generator
@@ -296,19 +297,13 @@ class Guide(Guidance):
 
 
 def _check(policy: StatePolicy, log: Log | None, config: GuideConfig) -> None:
-    dim = policy.model.discretiser.dim
-    if log is not None and log.state_dim != dim:
-        raise ActionlessError(
-            f"{log.source.path} has {log.state_dim} state variables, the state policy was trained on {dim}: "
-            "give the log that the policy was trained on"
-        )
     if config.bootstrap and log is None:
         raise ActionlessError(
             "the inverse dynamics model learns from the log too: give the log that the policy was trained on, "
             "or set bootstrap=False in its config"
         )
-    if config.bootstrap and log is not None and len(log) == 0:
-        raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
+    if log is not None:
+        require_log_of(policy, log)
 
 
 def _begin_learning(spec: IdmSpec, config: GuideConfig, seed: int) -> TrainState:

@@ -10,6 +10,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,9 +18,12 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Real, Shaped
 
+from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
 from actionless.errors import ActionlessError
+from actionless.offline.log_origin import log_of, require_log_of
+from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Act, AgentSettings, AgentView, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.settings import Settings
@@ -181,6 +185,19 @@ class GuidanceContext:
     seed: int
     log: Log | None
     """The guide's log, where it was handed over from Python."""
+
+    @cached_property
+    def policy(self) -> StatePolicy:
+        """The guide's state policy, read once for all guidance."""
+        return StatePolicy.load(self.guide)
+
+    @cached_property
+    def log_of_guide(self) -> Log:
+        """The guide's log, read once for all guidance. A warning says that it may be of another environment."""
+        log = log_of(self.policy, self.guide) if self.log is None else self.log
+        require_log_of(self.policy, log)
+        warn_if_unfamiliar(log, self.first_state, self.environment)
+        return log
 
 
 class GuidanceSettings(Settings, abc.ABC):

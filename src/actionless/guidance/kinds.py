@@ -5,11 +5,13 @@ No other file names a kind but the kind's own.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from actionless.errors import ActionlessError
 from actionless.guidance import normalise, plans, potential, relabel, switch
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
+from actionless.offline import policy_files
 from actionless.offline.planner import Planner
 from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
@@ -49,15 +51,47 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def chosen(
-    asked: str | Guidance | Sequence[str | Guidance] | None, guide: str | None, holds: str | None
-) -> Sequence[str | Guidance]:
-    """Names of kinds and objects made in Python, in the order asked for; by default the first kind that fits the guide.
+BY_DEFAULT: Mapping[str, tuple[str, ...]] = {
+    StatePolicy.kind: ("potential", "relabel"),
+    Planner.kind: ("plans",),
+}
+"""What a guide is used for unless something else is asked for, by what its policy is. For the first, see
+experiments/guidance."""
+BY_DEFAULT_WITHOUT_VALUES = ("relabel",)
 
-    `holds` is what the policy of the guide's run is.
+
+@dataclass(frozen=True)
+class Held:
+    """What a guide's run holds."""
+
+    kind: str
+    """What its policy is."""
+    values: bool
+    """Whether that says what return to expect."""
+
+    @classmethod
+    def by(cls, guide: str) -> "Held":
+        """A run, or a directory with a policy."""
+        kind = policy_files.read(Path(guide))[0]["kind"]
+        return cls(kind, kind == StatePolicy.kind and StatePolicy.load(guide).model.has_values)
+
+    @property
+    def used_for(self) -> tuple[str, ...]:
+        """The kinds of guidance that it gives by default; none where it cannot guide."""
+        if self.kind == StatePolicy.kind and not self.values:
+            return BY_DEFAULT_WITHOUT_VALUES
+        return BY_DEFAULT.get(self.kind, ())
+
+
+def chosen(
+    asked: str | Guidance | Sequence[str | Guidance] | None, guide: str | None, holds: Held | None
+) -> Sequence[str | Guidance]:
+    """Names of kinds and objects made in Python, in the order asked for; by default what the guide is best used for.
+
+    `holds` is what the guide's run holds.
     """
-    if asked is None and guide is not None:
-        asked = [name for name, kind in KINDS.items() if kind.needs == holds][:1]
+    if asked is None and guide is not None and holds is not None:
+        asked = holds.used_for
         if not asked:
             raise ActionlessError(
                 f"{guide}: holds no state policy and no plans, so it cannot guide: give a run of `pretrain` whose "
@@ -71,7 +105,7 @@ def chosen(
     names = [part for part in parts if isinstance(part, str)]
     for number, part in enumerate(parts):
         if isinstance(part, str):
-            _check_kind(part, guide, holds)
+            _check_kind(part, guide, None if holds is None else holds.kind)
         elif not isinstance(part, Guidance):
             raise ActionlessError(f"guidance, number {number + 1}: {part!r} is neither a kind nor a Guidance object")
     if twice := [name for name in names if names.count(name) > 1]:
@@ -107,9 +141,13 @@ def require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
     for name in names:
         if name not in known:
             chosen = ", ".join(str(part.kind) for part in parts if isinstance(part, GuidanceSettings))
+            others = [
+                f"`--guidance {other}`" for other, kind in KINDS.items() if name in part_names(kind.preset("cpu"))
+            ]
+            use = f"; {' or '.join(others)} has it" if others else ""
             raise ActionlessError(
                 f"{name}: not an option of guidance by {chosen or 'an object from Python'}, which knows "
-                f"{', '.join(sorted(known)) or 'none'}"
+                f"{', '.join(sorted(known)) or 'none'}{use}"
             )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from actionless.discretise import Normaliser
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
-from actionless.offline.state_policy import StatePolicy
 from actionless.settings import ScaleName
 
 
@@ -17,7 +16,7 @@ class NormaliseSettings(GuidanceSettings, kind="normalise"):
 
     def create(self, context: GuidanceContext) -> "Normalise":
         """The log's units."""
-        return Normalise(StatePolicy.load(context.guide).model.discretiser.normaliser)
+        return Normalise(context.policy.model.discretiser.normaliser)
 
 
 def preset(scale: ScaleName) -> NormaliseSettings:  # noqa: ARG001 (the same at every scale)

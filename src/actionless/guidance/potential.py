@@ -38,7 +38,8 @@ class PotentialSettings(GuidanceSettings, kind="potential"):
     kappa: NonNegative = 3.0
     """κ: the potential is the mean of the values less κ times their disagreement."""
     reach: Positive = 1.0
-    """How far off the log the potential falls to a third (1/e), in standard deviations of each variable."""
+    """How far off the log the potential falls to a third (1/e), in standard deviations of each variable. It does so
+    only if episodes of the log end in terminals: elsewhere nothing is lost by leaving the log."""
     horizon: Fraction = 1.0
     """λ at the beginning: the agent's discount is λγ, and rises to γ. 1 leaves it as it is."""
     horizon_steps: Derived[Count | None] = None
@@ -50,7 +51,7 @@ class PotentialSettings(GuidanceSettings, kind="potential"):
 
     def create(self, context: GuidanceContext) -> "PotentialGuidance":
         """Guidance that has seen nothing."""
-        return PotentialGuidance(Potential.of(StatePolicy.load(context.guide), self.kappa, self.reach), self)
+        return PotentialGuidance(Potential.of(context.policy, self.kappa, self.reach), self)
 
 
 def preset(scale: ScaleName) -> PotentialSettings:  # noqa: ARG001 (the same at every scale)
@@ -213,5 +214,6 @@ def _pessimistic(
     if model.support is None:
         return jnp.stack([value, spread, jnp.zeros_like(value), jnp.zeros_like(value)])
     distance, floor = model.support.distance(z), model.support.floor
+    off = model.support.ends * distance / reach
     expected = model.support.reward(jnp.roll(z, 1, axis=0), z)
-    return jnp.stack([floor + (value - floor) * jnp.exp(-distance / reach), spread, distance, expected])
+    return jnp.stack([floor + (value - floor) * jnp.exp(-off), spread, distance, expected])

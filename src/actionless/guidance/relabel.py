@@ -18,7 +18,6 @@ from jaxtyping import Array, Bool, Float, Float32, Int64, PRNGKeyArray, Real, Sh
 
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
-from actionless.errors import ActionlessError
 from actionless.guidance.idm import (
     IDM_SCALES,
     ActionNetwork,
@@ -38,8 +37,7 @@ from actionless.guidance.interface import (
     LogRows,
 )
 from actionless.guidance.log_check import Sums, near_and_expected
-from actionless.offline.log_origin import log_of
-from actionless.offline.state_policy import PolicyModel, StatePolicy
+from actionless.offline.state_policy import PolicyModel
 from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.randomness import generator
@@ -54,6 +52,10 @@ LEAST_USABLE = 0.02
 """The share of the pool on which the models must agree before any of it is used."""
 HELD_OUT_EVERY, HELD_OUT = 20, 512
 """Every twentieth step of the agent is kept from the models, which are measured on the newest 512 of these."""
+OWN_RATE = 0.01
+"""How fast the moving average of the models' disagreement on such steps follows, at each environment step."""
+CHECKED_EVERY = 4
+"""Steps of the agent of which one tells whether the log fits: asking costs as much as acting."""
 _CHANGE_ROWS = 50_000
 
 
@@ -63,9 +65,9 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
 
     share: Fraction = 0.5
     """Share of each batch that rows of the log make up."""
-    agreement: NonNegative = 0.15
-    """A row is used where the models' actions have at most this standard deviation (of actions in [-1, 1]); where
-    actions are choices, where at most this share of the models' choices differs."""
+    agreement: NonNegative = 3.0
+    """A row is used where the models disagree on its action at most so many times as much as they do on steps of the
+    agent that were kept from them."""
     models: Count = 3
     """Inverse dynamics models."""
     inverse: IdmConfig = field(default_factory=IdmConfig)
@@ -83,11 +85,8 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
 
     def create(self, context: GuidanceContext) -> "Relabel":
         """Guidance that has learnt nothing."""
-        policy = StatePolicy.load(context.guide)
-        log = context.log
-        if log is None:
-            log = log_of(policy, context.guide)
-        return Relabel(log, policy.model, context.spec, self, steps=context.steps, seed=context.seed)
+        log, model = context.log_of_guide, context.policy.model
+        return Relabel(log, model, context.spec, self, steps=context.steps, seed=context.seed)
 
 
 def preset(scale: ScaleName) -> RelabelSettings:
@@ -137,6 +136,8 @@ class RelabelState(NamedTuple):
     held_out: Ring
     """Those that the models are measured on."""
     pool: Pool
+    own: Float[np.ndarray, "2"]
+    """The disagreement on the agent's own steps that were kept from the models, as a moving average, and its weight."""
     relabelled: Int64[np.ndarray, ""]
     """Rows that were given an action since the beginning."""
     learnt: Int64[np.ndarray, ""]
@@ -155,8 +156,6 @@ class Relabel(Guidance):
     """For checkpoints: arrays alone."""
 
     def __init__(self, log: Log, model: PolicyModel, spec: Spec, settings: RelabelSettings, *, steps: int, seed: int):
-        if len(log) == 0:
-            raise ActionlessError(f"{log.source.path} holds no transitions: give the log of the guide's run")
         self.log, self.settings, self.seed = log, settings, seed
         self._normaliser = self.normaliser = model.discretiser.normaliser
         self._support = model.support
@@ -170,6 +169,7 @@ class Relabel(Guidance):
             ring=Ring.create(steps, self.spec),
             held_out=Ring.create(HELD_OUT, self.spec),
             pool=_pool(self.spec, {}),
+            own=np.zeros(2),
             relabelled=np.zeros((), np.int64),
             learnt=np.zeros((), np.int64),
             rows=np.zeros(2, np.int64),
@@ -205,7 +205,7 @@ class Relabel(Guidance):
     ) -> Mapping[str, float | int]:
         """Remember a step of the agent."""
         z, change = self._inputs(state[None], next_state[None])
-        if self._support is not None:
+        if self._support is not None and step % CHECKED_EVERY == 0:
             after = Normaliser.normalise(self._normaliser, next_state[None]).astype(np.float32)
             distance, expected = np.asarray(near_and_expected(self._support, z, after)).tolist()
             self.state.check.add(reward, expected, distance)
@@ -252,7 +252,7 @@ class Relabel(Guidance):
         pool, counts = self.state.pool, self.state.rows
         counts[1] += draw.updates * draw.batch_size
         stored = min(int(self.state.relabelled), POOL)
-        usable = np.flatnonzero(pool.disagreement[:stored] <= self.settings.agreement)
+        usable = np.flatnonzero(pool.disagreement[:stored] <= self._limit)
         if len(usable) < LEAST_USABLE * POOL or not self.state.check.fits:
             return None
         counts[0] += draw.updates * share
@@ -279,7 +279,7 @@ class Relabel(Guidance):
         stored = min(int(state.relabelled), POOL)
         if stored:
             disagreement = state.pool.disagreement[:stored]
-            metrics["relabel/agreed"] = float((disagreement <= self.settings.agreement).mean())
+            metrics["relabel/agreed"] = float((disagreement <= self._limit).mean())
             metrics["relabel/disagreement"] = float(disagreement.mean())
         if state.held_out.stored:
             own = state.held_out.rows(np.arange(HELD_OUT))
@@ -290,11 +290,18 @@ class Relabel(Guidance):
             metrics["relabel/own_disagreement"] = float(apart[seen].mean())
         return metrics
 
+    @property
+    def _limit(self) -> float:
+        """The largest disagreement on a row that is used."""
+        disagreement, weight = self.state.own.tolist()
+        return self.settings.agreement * disagreement / weight if weight else 0.0
+
     def _refresh(self, draw: Draw) -> None:
         """Give actions to some rows of the log, in place of those that have had theirs for longest."""
         pool, done = self.state.pool, int(self.state.relabelled)
         count = ROWS_PER_STEP * draw.updates
-        chosen = np.sort(generator(self.seed, "rows to relabel", draw.step).integers(0, len(self.log), count))
+        draws = generator(self.seed, "rows to relabel", draw.step)
+        chosen = np.sort(draws.integers(0, len(self.log), count))
         log = LogRows(
             states=np.asarray(self.log.states[chosen]),
             rewards=np.asarray(self.log.rewards[chosen]),
@@ -302,8 +309,18 @@ class Relabel(Guidance):
             terminals=np.asarray(self.log.terminals[chosen]),
         )
         z, change = self._inputs(log.states, log.next_states)
-        size = 1 << (count - 1).bit_length()
-        actions, disagreement = self._recovered(padded(z, size), padded(change, size))
+        # As many of the agent's own steps beside them, which costs less than asking twice.
+        held_out = self.state.held_out
+        own = held_out.rows(draws.integers(0, max(1, held_out.stored), count))
+        size = 1 << (2 * count - 1).bit_length()
+        actions, disagreement = self._recovered(
+            padded(np.concatenate([z, own.states]), size), padded(np.concatenate([change, own.deltas]), size)
+        )
+        if held_out.stored:
+            keep = (1 - OWN_RATE) ** draw.updates
+            self.state.own[:] = keep * self.state.own + (1 - keep) * np.array(
+                [disagreement[count : 2 * count].mean(), 1.0]
+            )
         slots = (done + np.arange(count)) % POOL
         pool.states[slots], pool.next_states[slots] = log.states, log.next_states
         pool.rewards[slots], pool.terminals[slots] = log.rewards, log.terminals

@@ -23,7 +23,7 @@ from actionless.guidance.potential import NEXT_POTENTIAL, POTENTIAL
 from actionless.guidance.potential_reward import TRUE_REWARD, PotentialReward, Shaping
 from actionless.guidance.relabel import Relabel, RelabelSettings
 from actionless.guidance.schedule import Schedule
-from actionless.offline.log_origin import log_of
+from actionless.offline.log_origin import log_of, require_log_of
 from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
 from actionless.online.replay import Column
@@ -243,6 +243,7 @@ class RelabelBuffer(ReplayBuffer):
         where = str(guide) if isinstance(guide, str | Path) else "the state policy"
         spec = _spec(self.observation_space, self.action_space, policy, where)
         log = log_of(policy, where) if log is None else log
+        require_log_of(policy, log)
         steps = self.buffer_size * self.n_envs
         self.relabel = Relabel(log, policy.model, spec, settings or RelabelSettings(), steps=steps, seed=seed)
         self.relabel.begin({} if self._shaping is None else {POTENTIAL: Column(), NEXT_POTENTIAL: Column()})

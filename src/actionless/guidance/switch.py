@@ -5,14 +5,11 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
 from actionless.guidance.interface import GuidanceContext, GuidanceSettings
 from actionless.guidance.schedule import Fixed, PaperSchedule, Schedule
-from actionless.offline.log_origin import log_of
-from actionless.offline.state_policy import StatePolicy
 from actionless.online.agent import Spec
 from actionless.settings import Derived, Fraction, FromPython, ScaleName
 
@@ -56,24 +53,19 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
 
     def create(self, context: GuidanceContext) -> Guide:
         """A guide that has learnt nothing."""
-        policy = StatePolicy.load(context.guide)
-        log = context.log
-        if self.bootstrap and log is None:
-            log = log_of(policy, context.guide)
+        policy = context.policy
         guide = Guide.create(
             policy,
             action_dim=context.spec.action_dim,
             bins=context.spec.bins,
             steps=context.steps,
-            log=log if self.bootstrap else None,
+            log=context.log_of_guide if self.bootstrap else None,
             schedule=self._schedule(),
             config=self,
             seed=context.seed,
         )
         if self.normalise:
             guide.normaliser = policy.model.discretiser.normaliser
-        if guide.log is not None:
-            warn_if_unfamiliar(guide.log, context.first_state, context.environment)
         if 0 < guide.end <= context.warm_up:
             logger.warning(
                 "the guide never acts: the first %d steps are random (warm_up), and from step %d on β is 0: "

@@ -27,16 +27,31 @@ class Origin:
         return cls(tuple(_absolute(str(part)) for part in parts), read)
 
 
+_WITHOUT = "choose guidance that needs no log: potential, or switch with --no-bootstrap (bootstrap=False)"
+
+
+def require_log_of(policy: StatePolicy, log: Log) -> None:
+    """Refuse a log that a policy cannot have been trained on."""
+    dim = policy.model.discretiser.dim
+    if log.state_dim != dim:
+        raise ActionlessError(
+            f"{log.source.path} has {log.state_dim} state variables, the state policy was trained on {dim}: "
+            "give the log that the policy was trained on"
+        )
+    if len(log) == 0:
+        raise ActionlessError(f"{log.source.path} holds no transitions: give the log that the policy was trained on")
+
+
 def log_of(policy: StatePolicy, where: str) -> Log:
     """The log that a policy was trained on, read again without its actions."""
     data = policy.provenance.get("data", {})
     if not data.get("origin"):
         raise ActionlessError(
-            f"{where}: does not say where its log is, which the inverse dynamics model learns from too: "
-            "give it (log=... in Python), or leave it out with --no-bootstrap (bootstrap=False)"
+            f"{where}: does not say where its log is, which this guidance learns from: give it (log=... in Python), "
+            f"or {_WITHOUT}"
         )
     origin = from_json(Origin, data["origin"], where)
-    way_out = "restore it, or leave it out with --no-bootstrap (bootstrap=False)"
+    way_out = f"restore it, or {_WITHOUT}"
     try:
         log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
     except ActionlessError as error:

@@ -371,10 +371,12 @@ def _network(arrays: Mapping[str, np.ndarray], name: str = "network") -> Ensembl
 
 def _support_arrays(support: Support) -> dict[str, np.ndarray]:
     networks = _network_arrays(support.distances, "distances") | _network_arrays(support.rewards, "rewards")
-    return networks | {"lowest_value": np.asarray(support.lowest_value)}
+    return networks | {"lowest_value": np.asarray(support.lowest_value), "ends": np.asarray(support.ends)}
 
 
 def _support(arrays: Mapping[str, np.ndarray]) -> Support | None:
     if "lowest_value" not in arrays:
         return None
-    return Support(_network(arrays, "distances"), _network(arrays, "rewards"), jnp.asarray(arrays["lowest_value"]))
+    networks = _network(arrays, "distances"), _network(arrays, "rewards")
+    # The first policies that knew a distance did not say whether the log's episodes end.
+    return Support(*networks, jnp.asarray(arrays["lowest_value"]), jnp.asarray(arrays.get("ends", np.float32(1))))

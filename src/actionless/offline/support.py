@@ -34,6 +34,8 @@ class Support(eqx.Module):
     rewards: Ensemble
     lowest_value: Float[Array, ""]
     """The smallest value in a batch of the log, as a moving average."""
+    ends: Float[Array, ""]
+    """1 where an episode of the log ended in a terminal, 0 where none ever did."""
 
     def distance(self, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
         """How far states lie off the log, in standard deviations of each variable; never negative."""
@@ -73,6 +75,7 @@ class SupportLearner(eqx.Module):
             distances=Ensemble.create(1, (state_dim, *hidden, 1), distance_key),
             rewards=Ensemble.create(1, (2 * state_dim, *hidden, 1), reward_key),
             lowest_value=jnp.zeros(()),
+            ends=jnp.zeros(()),
         )
         scale = Scale(jnp.zeros(()), jnp.ones(()))
         return cls(support, scale, Adam.create((support.distances, support.rewards), learning_rate))
@@ -91,7 +94,7 @@ class SupportLearner(eqx.Module):
         paid = (rewards - scale.mean) / jnp.maximum(spread, 1e-6)
 
         def loss(networks: tuple[Ensemble, Ensemble]) -> tuple[Float[Array, ""], Metrics]:
-            support = Support(*networks, self.support.lowest_value)
+            support = Support(*networks, self.support.lowest_value, self.support.ends)
             distance_loss = jnp.square(support.distance(pushed) - far).mean()
             # Absolute: rare large rewards must not hide all others.
             reward_loss = jnp.abs(support.reward(states, next_states) - paid).mean()
@@ -101,7 +104,8 @@ class SupportLearner(eqx.Module):
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(networks)
         networks, optimiser = self.optimiser.step(networks, gradient)
         lowest = polyak(self.support.lowest_value, jax.lax.stop_gradient(values.min()), RATE)
-        return SupportLearner(Support(*networks, lowest), scale, optimiser), metrics
+        ends = jnp.maximum(self.support.ends, (batch.masks == 0).any().astype(jnp.float32))
+        return SupportLearner(Support(*networks, lowest, ends), scale, optimiser), metrics
 
 
 def push(

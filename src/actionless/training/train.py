@@ -138,7 +138,7 @@ def _guidance(
     own = [name for name in given if name in kinds.option_names()]
     if guide is None and asked is None and (own or log is not None):
         raise ActionlessError(f"{own[0] if own else 'log'}: guidance options require --guide")
-    holds = None if guide is None else policy_files.read(Path(guide))[0]["kind"]
+    holds = None if guide is None else kinds.Held.by(guide)
     parts = kinds.presets(kinds.chosen(asked, guide, holds), scale)
     kinds.require_known(own, parts)
     if log is not None and not kinds.reads_log(kinds.with_settings(parts, given)):
