@@ -36,9 +36,23 @@ def runs(folder: Path, log: Path, labelled: Path) -> dict[str, list[str]]:
     guide = str(folder / "oso-decqn")
     for agent in ("td3", "sac", "decqn"):
         alone = ["train", *short, "--agent", agent]
-        commands |= {f"{agent}-alone": alone, f"{agent}-guided": [*alone, "--guide", guide]}
+        commands |= {f"{agent}-alone": alone, f"{agent}-guided": [*alone, "--guide", guide, "--guidance", "switch"]}
     commands["td3-options"] = [
-        *("train", *short, "--n-step", "3", "--guide", guide, "--beta", "0.3", "--no-bootstrap", "--idm-every", "2"),
+        *(
+            "train",
+            *short,
+            "--n-step",
+            "3",
+            "--guide",
+            guide,
+            "--guidance",
+            "switch",
+            "--beta",
+            "0.3",
+            "--no-bootstrap",
+            "--idm-every",
+            "2",
+        ),
     ]
     commands["af-guide"] = ["train", *short, "--agent", "sac", "--guide", str(folder / "afdt")]
     for method in ("iql", "awac", "cal-ql", "o3f"):

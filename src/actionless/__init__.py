@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from actionless.guidance.idm import IdmConfig
     from actionless.guidance.interface import Guidance
     from actionless.guidance.potential_reward import PotentialReward
+    from actionless.guidance.relabel import RelabelSettings
     from actionless.guidance.schedule import Fixed, PaperSchedule
     from actionless.offline.planner import Planner
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
@@ -47,6 +48,7 @@ __all__ = [
     "Planner",
     "PotentialReward",
     "ReadOptions",
+    "RelabelSettings",
     "StatePolicy",
     "__version__",
     "export",
@@ -69,6 +71,7 @@ _HOME = {
     "Guidance": "actionless.guidance.interface",
     "Guide": "actionless.guidance.guide",
     "GuideConfig": "actionless.guidance.guide",
+    "RelabelSettings": "actionless.guidance.relabel",
     "IdmConfig": "actionless.guidance.idm",
     "Log": "actionless.data.log",
     "LoopSettings": "actionless.training.pretrain_settings",

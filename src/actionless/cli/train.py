@@ -1,14 +1,15 @@
 """Train an agent in an environment, with or without guidance by a state policy.
 
-ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`. With `--guide` the agent follows the state policy of a
-`pretrain` run in some steps; an inverse dynamics model, learnt during training, finds the actions. A run of
-`--method afdt` instead rewards `--agent sac` for following its plans. Evaluations always run the agent without
-guidance. The agent, metrics and checkpoints are written to the directory RUN; if the run stops,
-`actionless resume RUN` resumes it.
+ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`. With `--guide` the log of a `pretrain` run helps the
+agent: by default its values become part of the reward, and its steps, with actions that are recovered during training,
+part of every batch. `--guidance paper` follows the state policy in some steps instead, as the paper does. A run of
+`--method afdt` rewards `--agent sac` for following its plans. Evaluations and returns never contain guidance. The
+agent, metrics and checkpoints are written to the directory RUN; if the run stops, `actionless resume RUN` resumes it.
 
 examples:
   actionless train Hopper-v5 --out runs/alone
   actionless train Hopper-v5 --guide runs/hopper --out runs/guided --seeds 5
+  actionless train Hopper-v5 --guide runs/hopper --guidance paper --out runs/paper
   actionless train Hopper-v5 --agent sac --guide runs/plans --target-return 3600 --out runs/af-guide
   actionless train dmc:cheetah-run --agent decqn --guide runs/cheetah --steps 100000 --out runs/cheetah-guided
 """
