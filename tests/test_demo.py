@@ -29,16 +29,15 @@ class TestWholeWay:
         read = read_manifest(out / "state-policy").data["read"]
         assert not [name for name in read if "action" in name]
 
-    def test_the_agents_differ_in_guidance_alone(self, shown):
+    def test_the_agents_differ_in_the_guide_alone(self, shown):
         out, _, _ = shown
         alone, guided = (read_manifest(out / name / "seed-0").config for name in ("alone", "guided"))
-        assert {name for name in alone if alone[name] != guided[name]} == {"guidance"}
+        assert {name for name in alone if alone[name] != guided[name]} == {"guide", "guidance"}
 
-    def test_the_log_guides(self, shown):
+    def test_the_guide_acts(self, shown):
         out, _, _ = shown
-        rows = list(read_rows(out / "guided" / "seed-0" / "metrics.jsonl"))
-        assert rows[-1]["potential/share"] > 0
-        assert rows[-1]["relabel/agreed"] >= 0
+        shares = [row["guided_share"] for row in read_rows(out / "guided" / "seed-0" / "metrics.jsonl")]
+        assert max(shares) > 0.2
         assert not np.array_equal(returns(out / "guided"), returns(out / "alone"))
 
     def test_the_report_holds_the_runs(self, shown):
@@ -58,8 +57,8 @@ class TestWholeWay:
 
 
 @pytest.mark.parametrize("size", [FULL, QUICK])
-def test_most_steps_are_guided(size):
-    assert size.random_steps <= size.steps / 10
+def test_random_steps_leave_the_guide_most_of_its_half(size):
+    assert size.random_steps < size.steps / 2 / 4
 
 
 def test_a_folder_that_exists_is_exit_2(tmp_path, capsys):
