@@ -32,7 +32,10 @@ def main(out: Path, scale: Literal["smoke", "cpu"]) -> None:
     for variable, move, sure in zip(advice.state_names, advice.direction, advice.probability, strict=True):
         print(f"{variable:18} {move:+d}  {sure:.0%}")
 
-    for name, guidance in (("guided", {"guide": out / "policy", "idm_hidden": HIDDEN}), ("alone", {})):
+    for name, guidance in (
+        ("guided", {"guide": out / "policy", "guidance": "paper", "idm_hidden": HIDDEN}),
+        ("alone", {}),
+    ):
         actionless.train(TASK, out / name, scale=scale, steps=steps, batch_size=128, hidden=HIDDEN, **guidance)
         print(f"{name}: {', '.join(f'{value:.0f}' for value in curve(out / name))}")
 

@@ -31,7 +31,7 @@ def jobs(policies: Path, runs: Path) -> Iterator[Job]:
         run = runs / f"{agent}-{task.removeprefix('dmc:')}-{'guided' if guided else 'alone'}-{seed}"
         policy = policies / POLICIES[task]
         words = ["train", task, "--out", str(run), "--agent", agent, "--steps", str(steps), "--seed", str(seed)]
-        words += ["--guide", str(policy)] * guided
+        words += ["--guide", str(policy), "--guidance", "paper"] * guided
         words += ["--idm-every", "2"] * (agent == "td3" and guided)  # what `cpu` scale was when these runs were made
         return Job(run, tuple(words), after=(policy,) * guided)
 

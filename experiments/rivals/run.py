@@ -24,6 +24,8 @@ LOGS = ("walker2d_medium-v2", "walker2d_medium_replay-v2")
 SEEDS = (0, 1)
 GUIDES = {"oso-decqn": "td3", "afdt": "sac"}
 """Methods of pre-training without actions, and the agent that each guides."""
+GUIDANCE = {"oso-decqn": "paper", "afdt": "plans"}
+"""How each guides."""
 LABELLED = ("iql", "awac", "cal-ql", "o3f")
 OFFLINE_METHODS = ("iql", "awac")
 OFFLINE = {"hopper_medium-v2": "Hopper-v5", "halfcheetah_medium-v2": "HalfCheetah-v5"}
@@ -55,6 +57,7 @@ def pieces(logs: Path, runs: Path, steps: int | None = None) -> Iterator[Piece]:
             for log in LOGS:
                 guide = f"{method}-{log}"
                 begin = ("train", TASK, "--agent", agent, "--guide", str(runs / guide), "--seed", str(seed))
+                begin += ("--guidance", GUIDANCE[method])
                 yield Piece(f"{agent}-guided-by-{guide}-{seed}", (*begin, *length), (guide,))
     for method in LABELLED:
         for seed in SEEDS:
