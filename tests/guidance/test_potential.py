@@ -18,6 +18,7 @@ from actionless.guidance.interface import Draw, LogRows
 from actionless.guidance.potential import Potential, PotentialGuidance, PotentialSettings
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel, StatePolicy
+from actionless.offline.support import SupportLearner
 from actionless.online.agent import Spec
 from actionless.online.replay import Replay
 from actionless.runs.sinks import read_rows
@@ -71,6 +72,18 @@ def test_pessimism_is_the_mean_less_kappa_standard_deviations():
     assert Potential.of(linear((1.0, 3.0)), 0.0)(states).tolist() == [4.0, -2.0]
     assert Potential.of(linear((1.0, 3.0)), 3.0)(states).tolist() == [-2.0, -5.0]
     assert Potential.of(linear((1.0, 3.0), scale=0.5), 3.0)(states).tolist() == [-1.0, -2.5]
+
+
+@pytest.mark.parametrize("ends", [0.0, 1.0])
+def test_the_distance_from_the_log_counts_where_episodes_end(ends):
+    policy, states = linear((10.0,)), np.array([[2.0], [-1.0]])
+    support = SupportLearner.create(1, (8,), 1e-3, jax.random.key(0)).support
+    support = dataclasses.replace(support, lowest_value=jnp.array(-30.0), ends=jnp.array(ends))
+    policy = dataclasses.replace(policy, model=dataclasses.replace(policy.model, support=support))
+    far = np.asarray(support.distance(jnp.asarray(states, jnp.float32)))
+    assert (far > 0.1).all()
+    expected = -30 + (10 * states[:, 0] + 30) * np.exp(-ends * far / 2)
+    np.testing.assert_allclose(Potential.of(policy, 0.0, reach=2.0)(states), expected, rtol=1e-5)
 
 
 def test_a_target_of_one_step_by_hand():

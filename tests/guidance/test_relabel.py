@@ -123,6 +123,16 @@ def test_choices_are_recovered_by_classification():
     assert (batch.actions[from_log] == np.round(pushes + 1)).mean() > 0.95
 
 
+def test_the_limit_follows_the_disagreement_on_the_agents_own_steps(guide):
+    filled(guide)
+    metrics = guide.metrics()
+    weighted, weight = guide.state.own
+    assert weighted / weight == pytest.approx(metrics["relabel/own_disagreement"], rel=0.25)
+    stored = min(int(guide.state.relabelled), relabel.POOL)
+    within = guide.state.pool.disagreement[:stored] <= guide.settings.agreement * weighted / weight
+    assert metrics["relabel/agreed"] == pytest.approx(within.mean())
+
+
 def test_nothing_is_used_where_the_models_disagree():
     guide = taught(RelabelSettings(agreement=0.0, inverse=IdmConfig(hidden=(16,), every=1)), updates=5, steps=200)
     for step in range(20):

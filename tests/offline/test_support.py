@@ -60,3 +60,15 @@ def test_it_grows_away_from_the_log_and_is_small_on_it():
 def test_an_end_is_worth_0_so_the_floor_is_not_above_it():
     support = SupportLearner.create(2, (8,), 1e-3, jax.random.key(0)).support
     assert float(dataclasses.replace(support, lowest_value=jnp.array(7.0)).floor) == 0
+
+
+def test_it_remembers_that_an_episode_ended():
+    rows = jnp.zeros((2 * EVERY, 2))
+    batch = Batch(rows, rows, jnp.zeros(len(rows)), jnp.ones(len(rows)), jnp.zeros(rows.shape, jnp.int32))
+    learner = SupportLearner.create(2, (8,), 1e-3, jax.random.key(0))
+    ended = dataclasses.replace(batch, masks=batch.masks.at[-1].set(0.0))
+    seen = []
+    for each in (batch, ended, batch):
+        learner, _ = learner.update(each, rows[:, 0], jax.random.key(1))
+        seen.append(float(learner.support.ends))
+    assert seen == [0, 1, 1]
