@@ -2,6 +2,9 @@
 
 import dataclasses
 import pickle
+import runpy
+import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -233,6 +236,16 @@ def point_run(tmp_path_factory):
     actionless.record("point_task:Point-v0", folder / "log.hdf5", level="random", steps=1000)
     actionless.pretrain(folder / "log.hdf5", folder / "run", method="iql-delta", scale="smoke", steps=200)
     return folder / "run"
+
+
+@pytest.mark.parametrize("guided", [True, False])
+def test_the_example_in_one_file(guided, point_run, monkeypatch, capsys):
+    script = Path(__file__).parents[2] / "examples" / "single_file_td3.py"
+    words = [str(script), "point_task:Point-v0", *([str(point_run)] if guided else []), "--steps", "1100"]
+    monkeypatch.setattr(sys, "argv", words)
+    runpy.run_path(str(script), run_name="__main__")
+    steps = [int(line.split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert steps[-1] > 1000
 
 
 class TestRefusals:
