@@ -30,6 +30,14 @@ def test_correlation_is_the_usual_one():
     assert sums.correlation == pytest.approx(np.corrcoef(paid, expected)[0, 1], abs=0.02)
 
 
+def test_a_step_may_stand_for_several():
+    once, each = Sums.create(), Sums.create()
+    once.add(2.0, 3.0, 0.0, steps=4)
+    for _ in range(4):
+        each.add(2.0, 3.0, 0.0)
+    np.testing.assert_allclose(once.moments, each.moments, rtol=1e-3)
+
+
 def test_what_is_believed():
     assert fed(lambda x, _: x, lambda x, _: 2 * x + 7).fits
     assert not fed(lambda x, _: x, lambda x, _: -x).fits
@@ -52,7 +60,7 @@ def test_a_log_that_pays_the_opposite_is_not_used(tmp_path, sign, used):
     data = save(dataclasses.replace(log, rewards=sign * log.rewards), tmp_path / "point.npz")
     actionless.pretrain(data, tmp_path / "values", method="iql-delta", scale="smoke", steps=1500)
     options = {"guide": tmp_path / "values", "guidance": "potential,relabel", "agreement": 10.0}
-    train("point_task:Point-v0", tmp_path / "run", scale="smoke", steps=1000, batch_size=16, warm_up=100, **options)
+    train("point_task:Point-v0", tmp_path / "run", scale="smoke", steps=1500, batch_size=16, warm_up=100, **options)
     last = list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
     assert last["potential/used"] == used
     assert np.sign(last["potential/reward_correlation"]) == sign

@@ -34,11 +34,12 @@ class Sums(NamedTuple):
         """Nothing seen."""
         return cls(np.zeros(6))
 
-    def add(self, paid: float, expected: float, distance: float) -> None:
-        """A step."""
+    def add(self, paid: float, expected: float, distance: float, steps: int = 1) -> None:
+        """A step, which stands for so many."""
         if distance <= NEAR:
-            self.moments[:] *= 1 - 1 / MEMORY
-            self.moments[:] += (1.0, paid, expected, paid * paid, expected * expected, paid * expected)
+            self.moments[:] *= 1 - steps / MEMORY
+            own = (1.0, paid, expected, paid * paid, expected * expected, paid * expected)
+            self.moments[:] += steps * np.array(own)
 
     @property
     def correlation(self) -> float | None:

@@ -55,7 +55,7 @@ HELD_OUT_EVERY, HELD_OUT = 20, 512
 OWN_RATE = 0.01
 """How fast the moving average of the models' disagreement on such steps follows, at each environment step."""
 CHECKED_EVERY = 4
-"""Steps of the agent of which one tells whether the log fits: asking costs as much as acting."""
+"""Steps of the agent of which one tells for all whether the log fits: asking costs as much as acting."""
 _CHANGE_ROWS = 50_000
 
 
@@ -208,7 +208,7 @@ class Relabel(Guidance):
         if self._support is not None and step % CHECKED_EVERY == 0:
             after = Normaliser.normalise(self._normaliser, next_state[None]).astype(np.float32)
             distance, expected = np.asarray(near_and_expected(self._support, z, after)).tolist()
-            self.state.check.add(reward, expected, distance)
+            self.state.check.add(reward, expected, distance, CHECKED_EVERY)
         ring = self.state.held_out if step % HELD_OUT_EVERY == 0 else self.state.ring
         ring.add(z[0], change[0], action)
         return NOTHING
