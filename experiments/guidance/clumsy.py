@@ -50,18 +50,18 @@ def rows(runs: Path) -> Iterator[dict[str, object]]:
     for task, env in TASKS.items():
         episodes = clumsy_episodes(env)
         for level in LEVELS:
-            policy = StatePolicy.load(runs / "policies" / f"iql-delta-{task}-{level}")
+            policy = StatePolicy.load(runs / "guides" / f"iql-delta-{task}-{level}")
             plain, ours = Potential.of(policy, 0.0), Potential.of(policy, settings.kappa, settings.reach)
             for before in BEFORE:
                 states = np.array([episode[-1 - before] for episode in episodes])
-                figures = [plain.of_step(state, state) for state in states]
+                figures = plain.of_steps(states, states)
                 yield {
                     "task": task,
                     "log": level,
                     "steps_before_the_fall": before,
                     "value": round(float(plain(states).mean()), 1),
-                    "disagreement": round(float(np.mean([f.disagreement for f in figures])), 2),
-                    "distance": round(float(np.mean([f.distance for f in figures])), 3),
+                    "disagreement": round(float(figures.disagreement.mean()), 2),
+                    "distance": round(float(figures.distance.mean()), 3),
                     "potential": round(float(ours(states).mean()), 1),
                 }
 

@@ -70,3 +70,8 @@ def reset_metrics(state: TrainState) -> TrainState:
 def padded(rows: np.ndarray, size: int) -> np.ndarray:
     """Rows filled up with zeros that no update looks at: few sizes are ever compiled."""
     return np.concatenate([rows, np.zeros((size - len(rows), *rows.shape[1:]), rows.dtype)])
+
+
+def power_of_two(rows: int) -> int:
+    """The smallest power of two that is not below: a size to pad to, so that few are ever compiled."""
+    return 1 << (rows - 1).bit_length()

@@ -15,8 +15,8 @@ from actionless.training.train import train
 
 def fed(pay, expect, distance=0.1, steps=2000, seed=0):
     rng, sums = np.random.default_rng(seed), Sums.create()
-    for x in rng.normal(size=steps):
-        sums.add(pay(x, rng), expect(x, rng), distance)
+    pairs = np.array([(pay(x, rng), expect(x, rng)) for x in rng.normal(size=steps)])
+    sums.add(*pairs.T, np.full(steps, distance))
     return sums
 
 
@@ -24,18 +24,20 @@ def test_correlation_is_the_usual_one():
     rng, sums = np.random.default_rng(0), Sums.create()
     paid = rng.normal(3, 2, 600)
     expected = 0.5 * paid + rng.normal(size=600)
-    for p, e in zip(paid, expected, strict=True):
-        sums.add(float(p), float(e), 0.0)
+    sums.add(paid, expected, np.zeros(600))
     # Older steps count a little less, at most e^(-600/5000).
     assert sums.correlation == pytest.approx(np.corrcoef(paid, expected)[0, 1], abs=0.02)
 
 
-def test_a_step_may_stand_for_several():
-    once, each = Sums.create(), Sums.create()
-    once.add(2.0, 3.0, 0.0, steps=4)
-    for _ in range(4):
-        each.add(2.0, 3.0, 0.0)
-    np.testing.assert_allclose(once.moments, each.moments, rtol=1e-3)
+def test_steps_count_the_same_together_or_one_by_one():
+    rng = np.random.default_rng(0)
+    paid, expected, distance = rng.normal(size=(3, 40))
+    together, each = Sums.create(), Sums.create()
+    together.add(paid, expected, distance + 0.9)
+    for row in zip(paid, expected, distance + 0.9, strict=True):
+        each.add(*np.array(row)[:, None])
+    assert 5 < together.moments[0] < 35  # some steps are too far off
+    np.testing.assert_allclose(together.moments, each.moments, rtol=1e-12)
 
 
 def test_what_is_believed():

@@ -14,7 +14,7 @@ from test_online import STEPS, TASK, last_checkpoint, run
 import actionless
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
-from actionless.guidance.interface import Draw, LogRows
+from actionless.guidance.interface import Draw, LogRows, OwnSteps
 from actionless.guidance.potential import Potential, PotentialGuidance, PotentialSettings
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel, StatePolicy
@@ -62,9 +62,16 @@ def lived_through(guide, states, rewards, *, terminated=False):
     for t, reward in enumerate(rewards):
         last = t == len(rewards) - 1
         state, after = np.array([states[t]]), np.array([states[t + 1]])
-        seen = guide.observe(state, np.zeros(1), reward, after, t, terminated=last and terminated, first=t == 0)
-        replay.add(state, np.zeros(1), reward, after, last and terminated, last, seen)
+        replay.add(state, np.zeros(1), reward, after, last and terminated, last)
+    observe(guide, replay)
     return replay
+
+
+def observe(guide, replay):
+    """All steps of a replay at once."""
+    made = slice(0, len(replay))
+    columns = (replay.states, replay.actions, replay.rewards, replay.next_states, replay.terminals)
+    replay.set_newest(guide.observe_together(OwnSteps(0, *(column[made] for column in columns))))
 
 
 def test_pessimism_is_the_mean_less_kappa_standard_deviations():
@@ -159,8 +166,8 @@ def test_the_best_policy_and_its_advantages_stay_whatever_the_potential(seed):
         for a in range(actions):
             state, after = places[s, None], places[moves[s, a], None]
             end = bool(terminals[s, a])
-            seen = guide.observe(state, np.zeros(1), rewards[s, a], after, 0, terminated=end, first=True)
-            replay.add(state, np.zeros(1), rewards[s, a], after, end, True, seen)
+            replay.add(state, np.zeros(1), rewards[s, a], after, end, True)
+    observe(guide, replay)
     batch = guide.change_batch(replay.sample(np.arange(states * actions), 1, DISCOUNT), draw(rows=states * actions))
     shaped = np.asarray(batch.rewards, np.float64).reshape(states, actions)
     assert np.abs(shaped - rewards).max() > 1  # else nothing was shaped

@@ -14,7 +14,7 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.guidance import relabel
 from actionless.guidance.idm import IdmConfig
-from actionless.guidance.interface import Draw
+from actionless.guidance.interface import Draw, OwnSteps
 from actionless.guidance.relabel import Relabel, RelabelSettings
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel
@@ -51,8 +51,7 @@ def taught(settings, bins=None, steps=3000, updates=1500):
     guide = Relabel(log, model, Spec(DIM, ACTIONS, bins), settings, steps=steps, seed=0)
     guide.begin({"paid": Column(np.float32, fill=-1.0)})
     states, actions, after = system(steps, 2, bins)
-    for t in range(steps):
-        guide.observe(states[t], actions[t], 0.0, after[t], t)
+    guide.observe_together(OwnSteps(0, states, actions, np.zeros(steps), after, np.zeros(steps, bool)))
     every = settings.inverse.every
     for t in range(updates):
         guide.learn(t * every, (t + 1) * every, lambda states: states)

@@ -25,7 +25,7 @@ from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent import Act, AgentView
 from actionless.randomness import generator
 from actionless.settings import Count, Positive, Settings
-from actionless.updates import TrainState, means, padded, reset_metrics, updated
+from actionless.updates import TrainState, means, padded, power_of_two, reset_metrics, updated
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Guide(Guidance):
         delta = self._delta(state, next_state)
         if guided:
             counts.realised[:] += delta == counts.proposed
-        self.state.ring.add(self._normalised(state), delta, action)
+        self.state.ring.add(self._normalised(state)[None], delta[None], np.asarray(action)[None])
         return NOTHING
 
     def learn(self, first: int, stop: int, act: Act) -> None:
@@ -220,8 +220,7 @@ class Guide(Guidance):
         if updates <= 0 or self.beta(stop) == 0 or self.state.ring.stored == 0:
             return
         rows, batch_size = updates * self.config.idm.batch_size, self.config.idm.batch_size
-        # A power of two, so that few numbers of updates are ever compiled.
-        size = (1 << (updates - 1).bit_length()) * batch_size
+        size = power_of_two(updates) * batch_size
         batch = IdmBatch(self._online(rows), self._offline(rows, act) if self.config.bootstrap else None)
         filled = jax.tree.map(lambda array: padded(array, size), batch)
         learning = updated(self.state.learning, filled, 0, updates, self._key, batch_size)

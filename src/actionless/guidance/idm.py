@@ -84,11 +84,16 @@ class Ring(NamedTuple):
         """Transitions in it."""
         return min(int(self.added), len(self.states))
 
-    def add(self, state: np.ndarray, delta: np.ndarray, action: np.ndarray) -> None:
-        """Put one transition in, in place of the oldest where it is full."""
-        place = int(self.added) % len(self.states)
-        self.states[place], self.deltas[place], self.actions[place] = state, delta, action
-        self.added[...] += 1
+    def add(
+        self,
+        states: Float[np.ndarray, "rows dim"],
+        deltas: Real[np.ndarray, "rows dim"],
+        actions: Shaped[np.ndarray, "rows actions"],
+    ) -> None:
+        """Put transitions in, in place of the oldest where it is full."""
+        places = (int(self.added) + np.arange(len(states))) % len(self.states)
+        self.states[places], self.deltas[places], self.actions[places] = states, deltas, actions
+        self.added[...] += len(states)
 
     def rows(self, places: Int[np.ndarray, " rows"]) -> Examples:
         """Those at these places."""

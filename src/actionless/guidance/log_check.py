@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Real
 
 from actionless.offline.support import Support
 
@@ -34,12 +34,18 @@ class Sums(NamedTuple):
         """Nothing seen."""
         return cls(np.zeros(6))
 
-    def add(self, paid: float, expected: float, distance: float, steps: int = 1) -> None:
-        """A step, which stands for so many."""
-        if distance <= NEAR:
-            self.moments[:] *= 1 - steps / MEMORY
-            own = (1.0, paid, expected, paid * paid, expected * expected, paid * expected)
-            self.moments[:] += steps * np.array(own)
+    def add(
+        self,
+        paid: Real[np.ndarray, " steps"],
+        expected: Real[np.ndarray, " steps"],
+        distance: Real[np.ndarray, " steps"],
+    ) -> None:
+        """Take in steps, oldest first."""
+        near = np.asarray(distance) <= NEAR
+        x, y = np.asarray(paid, np.float64)[near], np.asarray(expected, np.float64)[near]
+        fading = (1 - 1 / MEMORY) ** np.arange(len(x) - 1, -1, -1)
+        self.moments[:] *= (1 - 1 / MEMORY) ** len(x)
+        self.moments[:] += np.stack([np.ones_like(x), x, y, x * x, y * y, x * y]) @ fading
 
     @property
     def correlation(self) -> float | None:
@@ -62,6 +68,8 @@ class Sums(NamedTuple):
 
 
 @jax.jit
-def near_and_expected(support: Support, z: Float[Array, "1 dim"], next_z: Float[Array, "1 dim"]) -> Float[Array, "2"]:
-    """How far a step ends from the log, and what the log would have paid for it."""
-    return jnp.concatenate([support.distance(next_z), support.reward(z, next_z)])
+def near_and_expected(
+    support: Support, z: Float[Array, "steps dim"], next_z: Float[Array, "steps dim"]
+) -> Float[Array, "2 steps"]:
+    """How far steps end from the log, and what the log would have paid for them."""
+    return jnp.stack([support.distance(next_z), support.reward(z, next_z)])

@@ -14,16 +14,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int64, Real, Shaped
+from jaxtyping import Array, Float, Float32, Int64, Real
 
 from actionless.discretise import Normaliser
-from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows
+from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows, OwnSteps
 from actionless.guidance.log_check import Sums
 from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.online.agent import Transitions
 from actionless.online.replay import Column
 from actionless.settings import Count, Derived, Fraction, NonNegative, Positive, ScaleName
-from actionless.updates import padded
+from actionless.updates import padded, power_of_two
 
 POTENTIAL, NEXT_POTENTIAL = "potential", "next_potential"
 """Columns of the replay: Φ of a transition's state, and of the state it led to."""
@@ -59,18 +59,18 @@ def preset(scale: ScaleName) -> PotentialSettings:  # noqa: ARG001 (the same at 
     return PotentialSettings()
 
 
-class OfStep(NamedTuple):
-    """What there is to know of one step."""
+class OfSteps(NamedTuple):
+    """What there is to know of steps."""
 
-    before: float
-    """Φ of the state it began in."""
-    after: float
-    """Φ of the state it led to."""
-    disagreement: float
+    before: Float32[np.ndarray, " steps"]
+    """Φ of the state that each began in."""
+    after: Float32[np.ndarray, " steps"]
+    """Φ of the state that it led to."""
+    disagreement: Float32[np.ndarray, " steps"]
     """Of the members, on the second."""
-    distance: float
+    distance: Float32[np.ndarray, " steps"]
     """Of the second from the log."""
-    expected: float
+    expected: Float32[np.ndarray, " steps"]
     """What the log would have paid, in units of its spread."""
 
 
@@ -95,19 +95,17 @@ class Potential:
         parts = []
         for start in range(0, len(z), _MOST_ROWS):
             block = z[start : start + _MOST_ROWS]
-            size = 1 << (len(block) - 1).bit_length()
-            found = _pessimistic(self._model, padded(block, size), self._kappa, self._reach)
-            parts.append(np.asarray(found)[0, : len(block)])
+            found = _potential(self._model, padded(block, power_of_two(len(block))), self._kappa, self._reach)
+            parts.append(np.asarray(found)[: len(block)])
         return np.concatenate(parts) * self._scale
 
-    def of_step(self, state: Real[np.ndarray, " dim"], next_state: Real[np.ndarray, " dim"]) -> OfStep:
-        """All figures of one step, at the cost of one call."""
-        z = self._normalised(np.stack([state, next_state]))
-        (before, after), (_, spread), (_, distance), (_, expected) = np.asarray(
-            _pessimistic(self._model, z, self._kappa, self._reach)
-        ).tolist()
-        scale = float(self._scale)
-        return OfStep(scale * before, scale * after, scale * spread, distance, expected)
+    def of_steps(self, states: Real[np.ndarray, "steps dim"], next_states: Real[np.ndarray, "steps dim"]) -> OfSteps:
+        """All figures of some steps, at the cost of one call."""
+        size = power_of_two(len(states))
+        z, next_z = (padded(self._normalised(each), size) for each in (states, next_states))
+        found = np.asarray(_of_steps(self._model, z, next_z, self._kappa, self._reach))[:, : len(states)]
+        before, after, disagreement, distance, expected = found
+        return OfSteps(self._scale * before, self._scale * after, self._scale * disagreement, distance, expected)
 
     def _normalised(self, states: Real[np.ndarray, "batch dim"]) -> Float32[np.ndarray, "batch dim"]:
         # Called through its class, since this is done at every step: Equinox takes 40 µs to bind a method.
@@ -141,31 +139,20 @@ class PotentialGuidance(Guidance):
         """What errors call it."""
         return "potential"
 
-    def observe(
-        self,
-        state: Real[np.ndarray, " dim"],
-        action: Shaped[np.ndarray, " actions"],  # noqa: ARG002
-        reward: float,
-        next_state: Real[np.ndarray, " dim"],
-        step: int,  # noqa: ARG002
-        *,
-        terminated: bool = False,
-        first: bool = False,  # noqa: ARG002
-    ) -> Mapping[str, float | int]:
-        """Φ at both ends of a transition."""
-        kept, figures = self.state, self.potential.of_step(state, next_state)
-        kept.check.add(reward, figures.expected, figures.distance)
-        kept.steps[...] += 1
-        added = (0.0 if terminated else figures.after) - figures.before
-        kept.sums[:] += (figures.after, figures.disagreement, figures.distance, abs(added), abs(reward))
+    def observe_together(self, steps: OwnSteps) -> Mapping[str, Float32[np.ndarray, " steps"]]:
+        """Φ at both ends of steps."""
+        kept, figures = self.state, self.potential.of_steps(steps.states, steps.next_states)
+        kept.check.add(steps.rewards, figures.expected, figures.distance)
+        kept.steps[...] += len(steps.rewards)
+        added = np.where(steps.terminals, 0, figures.after) - figures.before
+        counted = (figures.after, figures.disagreement, figures.distance, np.abs(added), np.abs(steps.rewards))
+        kept.sums[:] += [values.sum(dtype=np.float64) for values in counted]
         return {POTENTIAL: figures.before, NEXT_POTENTIAL: figures.after}
 
     def columns_of(self, rows: LogRows) -> Mapping[str, Float32[np.ndarray, " rows"]]:
         """Φ at both ends of transitions of a log."""
-        return {
-            POTENTIAL: self.potential(rows.states),
-            NEXT_POTENTIAL: self.potential(rows.next_states),
-        }
+        both = self.potential(np.concatenate([rows.states, rows.next_states]))
+        return {POTENTIAL: both[: len(rows.states)], NEXT_POTENTIAL: both[len(rows.states) :]}
 
     def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
         """Rewards with the potential's part; discounts that look less far ahead while λ < 1.
@@ -204,16 +191,37 @@ class PotentialGuidance(Guidance):
 
 
 @jax.jit
-def _pessimistic(
+def _potential(
     model: PolicyModel, z: Float[Array, "batch dim"], kappa: Float[Array, ""], reach: Float[Array, ""]
-) -> Float[Array, "4 batch"]:
-    """Φ, the members' disagreement, the distance from the log, what the log pays for the step from the row before."""
+) -> Float[Array, " batch"]:
+    """Φ."""
+    return _with_its_parts(model, z, kappa, reach)[0]
+
+
+@jax.jit
+def _of_steps(
+    model: PolicyModel,
+    z: Float[Array, "steps dim"],
+    next_z: Float[Array, "steps dim"],
+    kappa: Float[Array, ""],
+    reach: Float[Array, ""],
+) -> Float[Array, "5 steps"]:
+    """The fields of `OfSteps`, without the unit of values."""
+    potential, disagreement, distance = _with_its_parts(model, jnp.concatenate([z, next_z]), kappa, reach)
+    count = len(z)
+    expected = jnp.zeros(count) if model.support is None else model.support.reward(z, next_z)
+    return jnp.stack([potential[:count], potential[count:], disagreement[count:], distance[count:], expected])
+
+
+def _with_its_parts(
+    model: PolicyModel, z: Float[Array, "batch dim"], kappa: Float[Array, ""], reach: Float[Array, ""]
+) -> tuple[Float[Array, " batch"], Float[Array, " batch"], Float[Array, " batch"]]:
+    """Φ, the members' disagreement, the distance from the log."""
     values = model.member_values(z)
     spread = values.std(axis=0)
     value = values.mean(axis=0) - kappa * spread
     if model.support is None:
-        return jnp.stack([value, spread, jnp.zeros_like(value), jnp.zeros_like(value)])
+        return value, spread, jnp.zeros_like(value)
     distance, floor = model.support.distance(z), model.support.floor
     off = model.support.ends * distance / reach
-    expected = model.support.reward(jnp.roll(z, 1, axis=0), z)
-    return jnp.stack([floor + (value - floor) * jnp.exp(-off), spread, distance, expected])
+    return floor + (value - floor) * jnp.exp(-off), spread, distance

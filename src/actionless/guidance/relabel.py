@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int64, PRNGKeyArray, Real, Shaped
+from jaxtyping import Array, Bool, Float, Float32, Int64, PRNGKeyArray, Shaped
 
 from actionless.data.log import Log
 from actionless.discretise import Normaliser
@@ -29,12 +29,12 @@ from actionless.guidance.idm import (
     Ring,
 )
 from actionless.guidance.interface import (
-    NOTHING,
     Draw,
     Guidance,
     GuidanceContext,
     GuidanceSettings,
     LogRows,
+    OwnSteps,
 )
 from actionless.guidance.log_check import Sums, near_and_expected
 from actionless.offline.state_policy import PolicyModel
@@ -42,20 +42,18 @@ from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
 from actionless.randomness import generator
 from actionless.settings import Count, Fraction, NonNegative, ScaleName
-from actionless.updates import Metrics, TrainState, means, padded, reset_metrics, updated
+from actionless.updates import Metrics, TrainState, means, padded, power_of_two, reset_metrics, updated
 
 POOL = 12_800
 """Rows of the log that carry recovered actions at any time."""
-ROWS_PER_STEP = 8
-"""Rows of the pool that are replaced at every environment step, the oldest first: none is older than 1,600 steps."""
+ROWS_PER_STEP = 6
+"""Rows of the pool that are replaced at every environment step, the oldest first: none is older than 2,134 steps."""
 LEAST_USABLE = 0.02
 """The share of the pool on which the models must agree before any of it is used."""
 HELD_OUT_EVERY, HELD_OUT = 20, 512
 """Every twentieth step of the agent is kept from the models, which are measured on the newest 512 of these."""
 OWN_RATE = 0.01
 """How fast the moving average of the models' disagreement on such steps follows, at each environment step."""
-CHECKED_EVERY = 4
-"""Steps of the agent of which one tells for all whether the log fits: asking costs as much as acting."""
 _CHANGE_ROWS = 50_000
 
 
@@ -192,26 +190,19 @@ class Relabel(Guidance):
         """Rows of the log need every column that the agent's own have."""
         self.state = self.state._replace(pool=_pool(self.spec, columns))
 
-    def observe(
-        self,
-        state: Real[np.ndarray, " dim"],
-        action: Shaped[np.ndarray, " actions"],
-        reward: float,
-        next_state: Real[np.ndarray, " dim"],
-        step: int,
-        *,
-        terminated: bool = False,  # noqa: ARG002
-        first: bool = False,  # noqa: ARG002
-    ) -> Mapping[str, float | int]:
-        """Remember a step of the agent."""
-        z, change = self._inputs(state[None], next_state[None])
-        if self._support is not None and step % CHECKED_EVERY == 0:
-            after = Normaliser.normalise(self._normaliser, next_state[None]).astype(np.float32)
-            distance, expected = np.asarray(near_and_expected(self._support, z, after)).tolist()
-            self.state.check.add(reward, expected, distance, CHECKED_EVERY)
-        ring = self.state.held_out if step % HELD_OUT_EVERY == 0 else self.state.ring
-        ring.add(z[0], change[0], action)
-        return NOTHING
+    def observe_together(self, steps: OwnSteps) -> Mapping[str, Float32[np.ndarray, " steps"]]:
+        """Remember steps of the agent."""
+        z, change = self._inputs(steps.states, steps.next_states)
+        if self._support is not None:
+            after = Normaliser.normalise(self._normaliser, steps.next_states).astype(np.float32)
+            size = power_of_two(len(z))
+            found = near_and_expected(self._support, padded(z, size), padded(after, size))
+            distance, expected = np.asarray(found)[:, : len(z)]
+            self.state.check.add(steps.rewards, expected, distance)
+        kept = (np.arange(steps.first, steps.first + len(z)) % HELD_OUT_EVERY) == 0
+        for ring, rows in ((self.state.held_out, kept), (self.state.ring, ~kept)):
+            ring.add(z[rows], change[rows], steps.actions[rows])
+        return {}
 
     def learn(self, first: int, stop: int, act: Act) -> None:  # noqa: ARG002
         """Update the models as often as these steps ask for."""
@@ -221,8 +212,7 @@ class Relabel(Guidance):
             return
         draw = generator(self.seed, "relabelling models", int(state.learnt))
         rows = state.ring.rows(draw.integers(0, state.ring.stored, updates * config.batch_size))
-        # A power of two, so that few numbers of updates are ever compiled.
-        size = (1 << (updates - 1).bit_length()) * config.batch_size
+        size = power_of_two(updates) * config.batch_size
         batch = IdmBatch(Examples(*(padded(array, size) for array in rows)), None)
         learning = updated(state.learning, batch, int(state.learnt), updates, self._key, config.batch_size)
         self.state = state._replace(learning=learning)
@@ -309,17 +299,17 @@ class Relabel(Guidance):
             terminals=np.asarray(self.log.terminals[chosen]),
         )
         z, change = self._inputs(log.states, log.next_states)
-        # As many of the agent's own steps beside them, which costs less than asking twice.
+        # Half as many of the agent's own steps beside them, which costs less than asking twice.
         held_out = self.state.held_out
-        own = held_out.rows(draws.integers(0, max(1, held_out.stored), count))
-        size = 1 << (2 * count - 1).bit_length()
+        own = held_out.rows(draws.integers(0, max(1, held_out.stored), count // 2))
+        size = power_of_two(count + count // 2)
         actions, disagreement = self._recovered(
             padded(np.concatenate([z, own.states]), size), padded(np.concatenate([change, own.deltas]), size)
         )
         if held_out.stored:
             keep = (1 - OWN_RATE) ** draw.updates
             self.state.own[:] = keep * self.state.own + (1 - keep) * np.array(
-                [disagreement[count : 2 * count].mean(), 1.0]
+                [disagreement[count : count + count // 2].mean(), 1.0]
             )
         slots = (done + np.arange(count)) % POOL
         pool.states[slots], pool.next_states[slots] = log.states, log.next_states

@@ -18,7 +18,7 @@ from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.errors import ActionlessError, require_extra
 from actionless.guidance.guide import Guide, GuideConfig
-from actionless.guidance.interface import Draw, LogRows
+from actionless.guidance.interface import Draw, LogRows, OwnSteps
 from actionless.guidance.potential import NEXT_POTENTIAL, POTENTIAL
 from actionless.guidance.potential_reward import TRUE_REWARD, PotentialReward, Shaping
 from actionless.guidance.relabel import Relabel, RelabelSettings
@@ -265,10 +265,9 @@ class RelabelBuffer(ReplayBuffer):
         actions = np.asarray(action).reshape(self.n_envs, self.action_dim)
         if self._shaping is not None:
             obs, next_obs = self._shaping.unseen(obs), self._shaping.unseen(next_obs)
-        for i, info in enumerate(infos):
-            paid = float(info.get(TRUE_REWARD, reward[i]))
-            self.relabel.observe(obs[i], actions[i], paid, next_obs[i], self._observed)
-            self._observed += 1
+        paid = np.array([info.get(TRUE_REWARD, own) for info, own in zip(infos, reward, strict=True)], np.float64)
+        self.relabel.observe_together(OwnSteps(self._observed, obs, actions, paid, next_obs, done.astype(bool)))
+        self._observed += len(infos)
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Own steps, of which the first make room for rows of the log."""

@@ -136,6 +136,12 @@ class Replay:
         """The newest transition was its episode's last, though the environment did not say so."""
         self.ends[self.newest] = True
 
+    def set_newest(self, extra: Mapping[str, Shaped[np.ndarray, " rows"]]) -> None:
+        """Values of extra columns for the newest transitions, oldest first, in place of those that they have."""
+        for name, values in extra.items():
+            held = min(len(values), len(self))
+            self.extra[name][self.newest_slots(held)] = values[len(values) - held :]
+
     def newest_slots(self, count: int) -> Int[np.ndarray, " held"]:
         """The slots of the newest transitions, oldest first: so many, or all that are held."""
         return np.arange(int(self.added) - min(count, len(self)), int(self.added)) % self.capacity

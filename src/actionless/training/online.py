@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Real, Shaped
 
 from actionless import old_runs
 from actionless.errors import ActionlessError
-from actionless.guidance.interface import Draw, Guidance, LogRows, unchanged_shapes
+from actionless.guidance.interface import Draw, Guidance, LogRows, OwnSteps, unchanged_shapes
 from actionless.online.agent import Agent, AgentView, Behaviour, Spec, Transitions, best_actions
 from actionless.online.agent_policy import AgentPolicy
 from actionless.online.agents import create_agent
@@ -48,6 +48,16 @@ class Episode(NamedTuple):
     length: int
     total: float
     state: Real[np.ndarray, " dim"]
+
+
+class Made(NamedTuple):
+    """A step in the environment."""
+
+    state: Real[np.ndarray, " dim"]
+    action: Shaped[np.ndarray, " actions"]
+    reward: float
+    next_state: Real[np.ndarray, " dim"]
+    terminated: bool
 
 
 class Finished(NamedTuple):
@@ -172,8 +182,10 @@ class OnlineLoop(Loop[OnlineState]):
         """Steps in the environment, unless the log is still learnt from, then an update for each."""
         agent = state.train_state.learner
         behaviour = agent.behaviour
+        made: list[Made] = []
         for now in range(max(step, self.config.offline_steps), stop):
-            state = self._step(state, agent, behaviour, now)
+            state = self._step(state, agent, behaviour, now, made)
+        self._observed_together(state.replay, stop, made)
         if stop <= self.config.warm_up:
             return state
         first = max(step, self.config.warm_up)
@@ -201,8 +213,8 @@ class OnlineLoop(Loop[OnlineState]):
                 values[name] = np.asarray(column, values[name].dtype)
         return values
 
-    def _step(self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int) -> OnlineState:
-        """One step in the environment, by chance, by guidance or by the agent."""
+    def _step(self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int, made: list[Made]) -> OnlineState:
+        """One step in the environment, by chance, by guidance or by the agent. It is put behind those made before."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
             action = random_action(self._environment.spec, generator(self._seed, "warm-up actions", step))
@@ -216,6 +228,7 @@ class OnlineLoop(Loop[OnlineState]):
         after = self._environment.step(action)
         over = after.terminated or after.truncated
         seen = self._observed(episode, action, after, step)
+        made.append(Made(episode.state, action, after.reward, after.state, after.terminated))
         reward = self.config.reward_scale * after.reward
         state.replay.add(episode.state, action, reward, after.state, after.terminated, over, seen)
         total, length = episode.total + after.reward, episode.length + 1
@@ -252,13 +265,19 @@ class OnlineLoop(Loop[OnlineState]):
             values = each.observe(
                 episode.state, action, after.reward, after.state, step, terminated=after.terminated, first=first
             )
-            if not isinstance(values, Mapping):
-                raise ActionlessError(f"guidance '{each.name}': observe gave {values!r}, and has to return its columns")
-            if not values.keys() <= each.columns.keys():
-                unknown = sorted(values.keys() - each.columns.keys())[0]
-                raise ActionlessError(f"guidance '{each.name}' gives values of '{unknown}', which its columns lack")
+            _check_columns(each, values)
             seen.update(values)
         return seen
+
+    def _observed_together(self, replay: Replay, stop: int, made: Sequence[Made]) -> None:
+        """Tell guidance of several steps at once, the last of which came before `stop`."""
+        if not made:
+            return
+        steps = OwnSteps(stop - len(made), *map(np.array, zip(*made, strict=True)))
+        for each in self._guidance:
+            values = each.observe_together(steps)
+            _check_columns(each, values)
+            replay.set_newest(values)
 
     def _batches(self, state: OnlineState, step: int, updates: int) -> Transitions:
         """As many as a dispatch can take: those beyond `updates` are not looked at."""
@@ -340,6 +359,14 @@ def _columns(guidance: Sequence[Guidance], labelled: LabelledLog | None) -> dict
             raise ActionlessError(f"guidance '{each.name}' declares the column '{taken[0]}', which there is already")
         columns.update(each.columns)
     return columns
+
+
+def _check_columns(guidance: Guidance, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        raise ActionlessError(f"guidance '{guidance.name}': observe gave {values!r}, and has to return its columns")
+    if not values.keys() <= guidance.columns.keys():
+        unknown = sorted(values.keys() - guidance.columns.keys())[0]
+        raise ActionlessError(f"guidance '{guidance.name}' gives values of '{unknown}', which its columns lack")
 
 
 def _checked_proposal(action: Any, spec: Spec, name: str, step: int) -> Shaped[np.ndarray, " actions"]:
