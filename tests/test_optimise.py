@@ -27,6 +27,14 @@ class PlainAdam:
         return parameters - rate * (direction + self.weight_decay * parameters)
 
 
+def test_a_falling_learning_rate_by_hand():
+    """Of equal gradients each step is as long as the learning rate: 1 + cos(π t / 4) over 2."""
+    place, adam = jnp.zeros(()), Adam.create(jnp.zeros(()), learning_rate=1.0, decay=4)
+    for place_after in np.cumsum([-(2 + 2**0.5) / 4, -0.5, -(2 - 2**0.5) / 4, 0, 0]):
+        place, adam = adam.step(place, jnp.ones(()))
+        assert float(place) == pytest.approx(place_after, rel=1e-4)
+
+
 def test_two_steps_by_hand():
     parameters, adam = jnp.array([1.0, -2.0]), Adam.create(jnp.zeros(2), learning_rate=0.01)
     # The first step is as long as the learning rate, whatever the gradient.

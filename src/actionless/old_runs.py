@@ -28,14 +28,18 @@ def _of_pretrain(config: dict[str, Any]) -> dict[str, Any]:
     """Version 0.1.0 did not say which learner's settings it stored. Its alpha was multiplied by the scale already."""
     learner: dict[str, Any] = config["learner"]
     if "kind" in learner:
-        return {**config, "learner": {**_WITHOUT_SUPPORT.get(learner["kind"], {}), **learner}}
+        return {**config, "learner": {**_ADDED_SINCE.get(learner["kind"], {}), **learner}}
     renamed = {_RENAMED.get(name, name): value for name, value in learner.items()}
     kind = _LEARNERS[config["method"]]
-    return {**config, "learner": {"kind": kind, **_WITHOUT_SUPPORT.get(kind, {}), **renamed}}
+    return {**config, "learner": {"kind": kind, **_ADDED_SINCE.get(kind, {}), **renamed}}
 
 
-_WITHOUT_SUPPORT = {"oso-decqn": {"support": False}}
-"""A run that does not say whether it learns the distance from its log began before there was one."""
+_ADDED_SINCE: dict[str, dict[str, Any]] = {
+    "oso-decqn": {"support": False},
+    "imitation": {"average_rate": 0.0},
+    "iql-delta": {"average_rate": 0.0},
+}
+"""What a run did without if it does not say so: it began before there was the distance from its log, or an average."""
 _RENAMED = {"most_gradient": "max_grad_norm"}
 _LEARNERS = {
     "oso-decqn": "oso-decqn",

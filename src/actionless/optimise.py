@@ -25,6 +25,8 @@ class Adam(eqx.Module):
     learning_rate: float = eqx.field(static=True)
     warm_up: int = eqx.field(static=True, default=0)
     """Steps over which the learning rate rises linearly from 0."""
+    decay: int = eqx.field(static=True, default=0)
+    """Steps over which it falls to 0 along half a cosine; 0: it does not fall."""
     weight_decay: float = eqx.field(static=True, default=0.0)
     """Share of each parameter that a step takes away, times the learning rate (AdamW)."""
     max_grad_norm: float | None = eqx.field(static=True, default=None)
@@ -37,12 +39,14 @@ class Adam(eqx.Module):
         learning_rate: float,
         *,
         warm_up: int = 0,
+        decay: int = 0,
         weight_decay: float = 0.0,
         max_grad_norm: float | None = None,
     ) -> "Adam":
         """Moments at zero, for parameters of this shape."""
         first, second = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
-        return cls(first, second, jnp.zeros((), jnp.int32), learning_rate, warm_up, weight_decay, max_grad_norm)
+        count = jnp.zeros((), jnp.int32)
+        return cls(first, second, count, learning_rate, warm_up, decay, weight_decay, max_grad_norm)
 
     def step(self, parameters: Parameters, gradient: Parameters) -> tuple[Parameters, "Adam"]:
         """The parameters after one step, and the optimiser that takes the next."""
@@ -60,10 +64,12 @@ class Adam(eqx.Module):
         return moved, dataclasses.replace(self, first=moments.mu, second=moments.nu, count=moments.count)
 
     def _learning_rate(self, count: Int[Array, ""]) -> Float[Array, ""] | float:
-        if not self.warm_up:
-            return self.learning_rate
-        rising: Any = optax.linear_schedule(0.0, self.learning_rate, self.warm_up)
-        return rising(count)
+        rate: Any = self.learning_rate
+        if self.warm_up:
+            rate = optax.linear_schedule(0.0, self.learning_rate, self.warm_up)(count)
+        if self.decay:
+            rate = rate * optax.cosine_decay_schedule(1.0, self.decay)(count.astype(jnp.float32))
+        return rate
 
 
 def polyak(slow: Parameters, fast: Parameters, rate: float) -> Parameters:

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from actionless.analysis import statistics
-from actionless.analysis.statistics import aggregate, mean_and_error, probability_of_improvement, values_at
+from actionless.analysis.statistics import (
+    aggregate,
+    mean_and_error,
+    mean_over_episodes,
+    probability_of_improvement,
+    values_at,
+)
 from actionless.errors import ActionlessError
 
 PEER_RESAMPLES = 4_000  # each is a call of Python
@@ -55,6 +61,21 @@ class TestByHand:
         ours, theirs = np.array([[5, 0], [7, 0]]), np.array([[1, 2], [5, 2]])
         assert probability_of_improvement(ours, theirs).value == pytest.approx((3.5 / 4 + 0) / 2)
         assert probability_of_improvement(theirs, ours).value == pytest.approx((0.5 / 4 + 1) / 2)
+
+    def test_the_interval_over_episodes_of_one_run(self):
+        # Of two episodes a quarter of the resamples has the first alone, a quarter the second alone.
+        estimate = mean_over_episodes(np.array([[0.0, 10.0]]), confidence=0.6)
+        assert (estimate.value, estimate.low, estimate.high) == (5, 0, 10)
+        estimate = mean_over_episodes(np.array([[0.0, 10.0]]), confidence=0.4)
+        assert (estimate.low, estimate.high) == (5, 5)
+
+    def test_runs_are_resampled_before_their_episodes(self):
+        # Episodes of a run are alike, runs are not: more episodes do not narrow the interval.
+        apart = np.array([[0.0] * 50, [10.0] * 50])
+        estimate = mean_over_episodes(apart, confidence=0.6)
+        assert (estimate.value, estimate.low, estimate.high) == (5, 0, 10)
+        alike = mean_over_episodes(np.array([[0.0, 10.0] * 25] * 2), confidence=0.6)
+        assert 4 < alike.low < 5 < alike.high < 6
 
     def test_the_interval_of_two_runs(self):
         # Half of the resamples are mixed, a quarter each has one run alone.

@@ -91,6 +91,36 @@ def test_a_saved_policy_answers_as_before(method, learner, tmp_path):
     assert (loaded.method, loaded.state_names, loaded.provenance) == (method, ("x", "y", "z"), {"log": "a"})
 
 
+def test_averaged_weights_follow_those_that_learn(method, learner, tmp_path):
+    if isinstance(learnt_by(learner, method), Planner):
+        pytest.skip("proposes no Δs")
+    after, _ = update(learner, random_batch(), jax.random.key(1))
+    policy = learnt_by(after, method)
+    before, behind = (of.averaged() for of in (learnt_by(learner, method), policy))
+    states = np.random.default_rng(2).normal(2, 3, (20, 3))
+    assert leaves_equal(before.average, learnt_by(learner, method).average)
+    assert not leaves_equal(before.average, behind.average)
+    behind.save(tmp_path / "policy")
+    np.testing.assert_array_equal(answer(load_policy(tmp_path / "policy"), states), answer(behind, states))
+    policy.save(tmp_path / "last")
+    np.testing.assert_array_equal(answer(load_policy(tmp_path / "last").averaged(), states), answer(behind, states))
+
+
+def test_policies_that_learnt_values_say_them(method, learner):
+    policy = learnt_by(learner, method)
+    states = np.random.default_rng(3).normal(2, 3, (2, 5, 3))
+    if "values" in learner.config.declares.gives:
+        value, disagreement = policy.value(states), policy.value_disagreement(states)
+        assert value.shape == disagreement.shape == (2, 5)
+        assert np.isfinite(value).all() and (disagreement > 0).all()
+        np.testing.assert_allclose(policy.value(states[1, 2]), value[1, 2], rtol=1e-5)
+        assert policy.value(states[:, :0]).shape == (2, 0)
+    elif hasattr(policy, "value"):
+        for asked in (policy.value, policy.value_disagreement):
+            with pytest.raises(ActionlessError, match=f"{method} learns no values: pre-train with a method that gives"):
+                asked(states)
+
+
 def test_one_state_or_a_batch(method, learner):
     policy = learnt_by(learner, method)
     states = np.random.default_rng(1).normal(2, 3, (2, 5, 3))

@@ -55,6 +55,17 @@ def test_newest_two_and_the_best_are_kept(checkpoints):
     assert steps(checkpoints) == [2, 4, 5]
 
 
+def test_all_from_a_step_on_are_kept(checkpoints):
+    keeping = Checkpoints(checkpoints.directory, keep_from=3)
+    for step, score in [(1, 0.9), (2, 0.1), (3, 0.2), (4, 0.3), (5, 0.1), (6, 0.2)]:
+        save(keeping, step, score=score)
+    assert steps(keeping) == [1, 3, 4, 5, 6]
+    assert [keeping.load(path, state(0)).step for path in keeping.paths()] == steps(keeping)
+    damage(keeping.paths()[1])
+    with pytest.raises(ActionlessError, match=r"step-000000000003: the checkpoint is damaged .*: restore it"):
+        keeping.load(keeping.paths()[1], state(0))
+
+
 def test_damaged_best_gives_way_to_the_best_that_is_intact(checkpoints):
     for step, score in [(1, 0.9), (2, 0.5), (3, 0.1)]:
         save(checkpoints, step, score=score)

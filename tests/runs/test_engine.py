@@ -15,7 +15,7 @@ import pytest
 from toy_run import RandomWalk, new_run, work
 
 from actionless.errors import ActionlessError
-from actionless.runs.checkpoints import Checkpoints
+from actionless.runs.checkpoints import Checkpoints, step_of
 from actionless.runs.directory import Run
 from actionless.runs.engine import drive
 from actionless.runs.progress import ProgressDisplay
@@ -153,6 +153,13 @@ def test_checkpoints_keep_their_distance_in_time(tmp_path):
     with new_run(tmp_path / "run") as run, pytest.raises(KeyboardInterrupt):
         drive(run, Interrupted(), checkpoint_every=10, checkpoint_seconds=3600.0)
     assert [path.name for path in Checkpoints(tmp_path / "run" / "checkpoints").paths()] == ["step-000000000025"]
+
+
+def test_the_last_checkpoints_do_not_wait_for_the_clock(tmp_path):
+    with new_run(tmp_path / "run") as run:
+        drive(run, RandomWalk(steps=55), checkpoint_every=10, checkpoint_seconds=3600.0, last_checkpoints=3)
+    kept = [step_of(path) for path in Checkpoints(tmp_path / "run" / "checkpoints").paths()]
+    assert kept == [40, 50, 55]
 
 
 def test_damaged_checkpoint_ends_the_same(tmp_path, undisturbed, caplog):

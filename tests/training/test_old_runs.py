@@ -52,6 +52,17 @@ def weights_of(run: Path) -> str:
     return hashlib.sha256((run / "policy" / "policy.safetensors").read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize(
+    ("kind", "without"),
+    [("oso-decqn", {"support": False}), ("imitation", {"average_rate": 0.0}), ("iql-delta", {"average_rate": 0.0})],
+)
+def test_runs_from_before_a_part_go_on_without_it(kind, without):
+    learner = upgraded_config("pretrain", {"learner": {"kind": kind, "hidden": [8]}})["learner"]
+    assert {name: learner[name] for name in without} == without
+    own = {"kind": kind, "hidden": [8], "support": True, "average_rate": 0.5}
+    assert upgraded_config("pretrain", {"learner": own})["learner"] == {**learner, **own}
+
+
 IDM = {"hidden": [8], "learning_rate": 0.1, "batch_size": 4, "every": 2}
 
 

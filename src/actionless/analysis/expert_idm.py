@@ -28,6 +28,7 @@ from actionless.offline.learner import Batch
 from actionless.offline.state_policy import Head
 from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
 from actionless.online.environments import Environment
+from actionless.optimise import Adam
 from actionless.runs.progress import ProgressDisplay
 from actionless.settings import ScaleName
 from actionless.training.batches import Draw, HostBatches, Preparation, Split
@@ -55,7 +56,7 @@ _UPDATES_PER_DISPATCH = 200
 
 @dataclass(frozen=True)
 class ExpertIdmConfig:
-    """Training settings of the expert."""
+    """Training settings of the expert. Its learning rate falls to 0 along half a cosine."""
 
     steps: int
     hidden: tuple[int, ...]
@@ -65,7 +66,7 @@ class ExpertIdmConfig:
 
 EXPERT_IDM_SCALES: dict[ScaleName, ExpertIdmConfig] = {
     "smoke": ExpertIdmConfig(steps=300, hidden=(32, 32), batch_size=64),
-    "cpu": ExpertIdmConfig(steps=20_000, hidden=(256, 256), batch_size=512),
+    "cpu": ExpertIdmConfig(steps=40_000, hidden=(256, 256, 256), batch_size=512),
     "paper": ExpertIdmConfig(steps=500_000, hidden=(512, 512, 512), batch_size=512),
 }
 
@@ -168,6 +169,7 @@ def _cache_key(
         labelled.fingerprint,
         translation_to_json(translation),
         target,
+        "cosine",
         dataclasses.asdict(config),
         seed,
     ]
@@ -201,9 +203,9 @@ def _trained(
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
     sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    state = train_state(
-        InverseDynamics.create(spec, sizes, key), IdmBatch(_examples(batches.of(0, 1), spec, target), None), key
-    )
+    network = InverseDynamics.create(spec, sizes, key).network
+    learner = InverseDynamics(network, Adam.create(network, config.learning_rate, decay=config.steps))
+    state = train_state(learner, IdmBatch(_examples(batches.of(0, 1), spec, target), None), key)
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
         for step in range(0, config.steps, batches.capacity):
             updates = min(batches.capacity, config.steps - step)

@@ -66,6 +66,30 @@ def aggregate(
     return _estimate(function(scores[None])[0], np.concatenate(drawn), confidence)
 
 
+def mean_over_episodes(
+    returns: Real[np.ndarray, "runs episodes"],
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """The mean over runs and their episodes; its interval is of other runs, and of other episodes of each.
+
+    Runs are resampled, and within each run that is drawn its episodes (a nested bootstrap). Of a single run the
+    interval describes other episodes of that run alone.
+    """
+    returns = _checked(returns)
+    _check_interval(confidence, resamples)
+    runs, episodes = returns.shape
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for count in _blocks(resamples, returns.size):
+        run = rng.integers(runs, size=(count, runs, 1))
+        episode = rng.integers(episodes, size=(count, runs, episodes))
+        drawn.append(returns[run, episode].mean(axis=(1, 2)))
+    return _estimate(returns.mean(), np.concatenate(drawn), confidence)
+
+
 def probability_of_improvement(
     scores: Real[np.ndarray, "runs tasks"],
     others: Real[np.ndarray, "other_runs _"],

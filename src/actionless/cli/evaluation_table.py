@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from actionless.analysis.diagnostics import Diagnosis
-from actionless.analysis.rollouts import EnvironmentFigures
+from actionless.analysis.run_scores import RunFigures
 from actionless.cli.inspection_table import printed
 
 
-def show(diagnosis: Diagnosis | None, played: EnvironmentFigures | None) -> None:
+def show(diagnosis: Diagnosis | None, played: RunFigures | None) -> None:
     """Print the diagnosis and the episodes in the environment, if there are any."""
 
     def fill(console: Console) -> None:
@@ -37,17 +37,21 @@ def _diagnosis(console: Console, d: Diagnosis) -> None:
         console.print(f"  {'yes' if rule.holds else 'no':<4}{says}")
 
 
-def _episodes(played: EnvironmentFigures) -> Text:
+def _episodes(played: RunFigures) -> Text:
     figures = played.to_dict()
-    said = f"{figures['rollout_episodes']} episodes of {played.environment}: return {_number(figures['return'])}"
-    said += f" ± {_number(figures['return_std'])}"
+    said = f"{figures['rollout_episodes']} episodes of {figures['environment']}: return {_number(figures['return'])}"
+    said += f" ± {_number(figures['return_std'])}{_interval(figures['return_interval'])}"
     if figures["score"] is not None:
-        said += f", score {_number(figures['score'])}"
+        said += f", score {_number(figures['score'])}{_interval(figures['score_interval'])}"
     if figures["rollout_delta_error"] is not None:
         said += f", Δs error {_number(figures['rollout_delta_error'])}"
     said += f", mean length {_number(figures['rollout_length'])}"
     if figures["idm_error"] is not None:
         said += f"; the inverse dynamics model is off by {_number(figures['idm_error'])} on actions it has not seen"
+    if len(played.played) > 1:
+        said += f"; {len(played.played)} policies, of which the best returned "
+        said += _number(max(each["return"] for each in figures["checkpoints"]))
+        said += f" and the worst {_number(min(each['return'] for each in figures['checkpoints']))}"
     return Text(said)
 
 
@@ -92,6 +96,10 @@ def _remarks(d: Diagnosis) -> Table:
 
 def _share(share: float | None) -> str:
     return "none" if share is None else f"{share:.1%}"
+
+
+def _interval(ends: list[float]) -> str:
+    return f" [{_number(ends[0])}, {_number(ends[1])}]"
 
 
 def _number(value: float) -> str:

@@ -1,5 +1,6 @@
 """Imitation of the log: BC Δs, BC s', BC s' - s, and BC a where the log was read with its actions."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +24,8 @@ from actionless.offline.learner import (
     by_bin,
 )
 from actionless.offline.state_policy import ActionPolicy, Head, PolicyModel, StatePolicy, measured_proposals
-from actionless.optimise import Adam
-from actionless.settings import Count, NonNegative
+from actionless.optimise import Adam, polyak
+from actionless.settings import Count, Fraction, NonNegative
 from actionless.updates import Metrics
 
 Target = Literal["delta", "next_state", "difference", "action"]
@@ -48,6 +49,8 @@ class ImitationConfig(LearnerConfig, kind="imitation"):
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
+    average_rate: Fraction = 1e-3
+    """Share of the network that enters the moving average of its weights at each update; 0 keeps no average."""
 
     @property
     def declares(self) -> Declaration:
@@ -70,6 +73,7 @@ class Imitation(OfflineLearner):
     optimiser: Adam
     spec: Spec = eqx.field(static=True)
     config: ImitationConfig = eqx.field(static=True)
+    average: Ensemble | None = None
 
     @classmethod
     def create(cls, spec: Spec, config: ImitationConfig, key: PRNGKeyArray) -> "Imitation":
@@ -77,7 +81,8 @@ class Imitation(OfflineLearner):
         sizes = (spec.state_dim, *config.hidden, _outputs(spec, config.target))
         network = Ensemble.create(config.ensemble, sizes, key)
         optimiser = Adam.create(network, config.learning_rate)
-        return cls(network=network, optimiser=optimiser, spec=spec, config=config)
+        average = jax.tree.map(jnp.copy, network) if config.average_rate else None
+        return cls(network=network, optimiser=optimiser, spec=spec, config=config, average=average)
 
     def loss(self, network: Ensemble, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
         """Cross-entropy or squared error, averaged over members, batch and dimensions."""
@@ -95,10 +100,11 @@ class Imitation(OfflineLearner):
         return loss, {"loss": loss}
 
     def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["Imitation", Metrics]:  # noqa: ARG002 (nothing is drawn)
-        """One step of Adam."""
+        """One step of Adam, then the average follows."""
         gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch)
         network, optimiser = self.optimiser.step(self.network, gradient)
-        learner = Imitation(network=network, optimiser=optimiser, spec=self.spec, config=self.config)
+        average = None if self.average is None else polyak(self.average, network, self.config.average_rate)
+        learner = dataclasses.replace(self, network=network, optimiser=optimiser, average=average)
         return learner, metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
     def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:  # noqa: ARG002
@@ -110,8 +116,8 @@ class Imitation(OfflineLearner):
     def policy(self, discretiser: Discretiser, label: PolicyLabel) -> StatePolicy | ActionPolicy:
         """Does what the log did."""
         if self.config.target == "action":
-            return ActionPolicy(self.network, discretiser.normaliser, *label)
-        return StatePolicy.of(self._model(discretiser), label)
+            return ActionPolicy(self.network, discretiser.normaliser, *label, average=self.average)
+        return StatePolicy.of(self._model(discretiser), label, average=self.average)
 
     def _model(self, discretiser: Discretiser) -> PolicyModel:
         return PolicyModel(self.network, discretiser, _HEADS[self.config.target], 1.0)

@@ -3,6 +3,7 @@
 Neither needs an action, nor a Q over Δs.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -56,6 +57,8 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     """γ: what a reward one step later is worth."""
     target_rate: Fraction = 1e-3
     """τ: share of each network of V that enters its target network at each update."""
+    average_rate: Fraction = 1e-3
+    """Share of the network of Δs that enters the moving average of its weights at each update; 0 keeps no average."""
     monte_carlo: bool = False
     """Fit V to the log's own returns, not to r + γV(s')."""
 
@@ -92,6 +95,8 @@ class IqlDelta(OfflineLearner):
     support: SupportLearner
     spec: Spec = eqx.field(static=True)
     config: IqlDeltaConfig = eqx.field(static=True)
+    average: Ensemble | None = None
+    """The slow copy of the network of Δs."""
 
     @classmethod
     def create(cls, spec: Spec, config: IqlDeltaConfig, key: PRNGKeyArray) -> "IqlDelta":
@@ -108,6 +113,7 @@ class IqlDelta(OfflineLearner):
             support=SupportLearner.create(spec.state_dim, config.hidden, config.learning_rate, support_key),
             spec=spec,
             config=config,
+            average=jax.tree.map(jnp.copy, networks.deltas) if config.average_rate else None,
         )
 
     def td_target(self, batch: Batch) -> Float[Array, "members batch"]:
@@ -138,13 +144,14 @@ class IqlDelta(OfflineLearner):
         network, optimiser = self.optimiser.step(self.network, gradient)
         values = self.target_values(batch.states)[..., 0].mean(axis=0)
         support, support_metrics = self.support.update(batch, values, key)
-        learner = IqlDelta(
+        average = None if self.average is None else polyak(self.average, network.deltas, self.config.average_rate)
+        learner = dataclasses.replace(
+            self,
             network=network,
             target_values=polyak(self.target_values, network.values, self.config.target_rate),
             optimiser=optimiser,
             support=support,
-            spec=self.spec,
-            config=self.config,
+            average=average,
         )
         return learner, metrics | support_metrics | {"gradient_norm": optax.tree.norm(gradient)}
 
@@ -158,7 +165,7 @@ class IqlDelta(OfflineLearner):
 
     def policy(self, discretiser: Discretiser, label: PolicyLabel) -> StatePolicy:
         """Proposes the likeliest Δs; its values are the slow copy's, which wavers less."""
-        return StatePolicy.of(self._model(discretiser), label)
+        return StatePolicy.of(self._model(discretiser), label, average=self.average)
 
     def _model(self, discretiser: Discretiser) -> PolicyModel:
         deltas, support = self.network.deltas, self.support.support

@@ -72,14 +72,22 @@ _VALUES: dict[ScaleName, Size] = {
 }
 
 _IMITATION: dict[ScaleName, Size] = {
-    "smoke": Size(300, 64, {"hidden": (32, 32), "learning_rate": 1e-3}),
-    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4}),
+    "smoke": Size(300, 64, {"hidden": (32, 32), "learning_rate": 1e-3, "average_rate": 1e-2}),
+    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4, "average_rate": 5e-3}),
     "paper": Size(3_000_000, 256),
 }
 
 _EXPECTILE: dict[ScaleName, Size] = {
-    "smoke": Size(300, 64, {"ensemble": 2, "hidden": (32, 32), "learning_rate": 1e-3, "target_rate": 1e-2}),
-    "cpu": Size(15_000, 256, {"ensemble": 5, "hidden": (256, 256), "learning_rate": 1e-3, "target_rate": 2e-2}),
+    "smoke": Size(
+        300,
+        64,
+        {"ensemble": 2, "hidden": (32, 32), "learning_rate": 1e-3, "target_rate": 1e-2, "average_rate": 1e-2},
+    ),
+    "cpu": Size(
+        15_000,
+        256,
+        {"ensemble": 5, "hidden": (256, 256), "learning_rate": 1e-3, "target_rate": 2e-2, "average_rate": 5e-3},
+    ),
     "paper": Size(1_000_000, 256),
 }
 

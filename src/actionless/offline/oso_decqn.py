@@ -206,7 +206,7 @@ class OsoDecqn(OfflineLearner):
 
     def policy(self, discretiser: Discretiser, label: PolicyLabel) -> StatePolicy:
         """Proposes the Δs of the highest utilities."""
-        return StatePolicy.of(self._model(discretiser), label, self.value_scale)
+        return StatePolicy.of(self._model(discretiser), label, self.value_scale, self.target_network)
 
     def _model(self, discretiser: Discretiser) -> PolicyModel:
         """With the temperature of the softmax that Δs' is drawn from."""

@@ -4,6 +4,7 @@ States go in as NumPy arrays in the log's own units, one state or a batch. What 
 is the policy's `model`, which takes normalised states.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,11 +118,20 @@ class StatePolicy:
     value_scale: float = 1.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where it came from, as JSON: the log's fingerprint and what was read, config, versions."""
+    average: Ensemble | None = None
+    """The moving average of the network's weights, where the learner keeps one."""
 
     @classmethod
-    def of(cls, model: PolicyModel, label: PolicyLabel, value_scale: float = 1.0) -> "StatePolicy":
+    def of(
+        cls, model: PolicyModel, label: PolicyLabel, value_scale: float = 1.0, average: Ensemble | None = None
+    ) -> "StatePolicy":
         """What a learner has learnt. Utilities times `value_scale` are returns in the log's own rewards."""
-        return cls(model, label.method, label.state_names, value_scale, label.provenance)
+        return cls(model, label.method, label.state_names, value_scale, label.provenance, average)
+
+    def averaged(self) -> "StatePolicy":
+        """The policy of the averaged weights: it changes less from one checkpoint to the next."""
+        model = dataclasses.replace(self.model, network=_require_average(self.average, self.method))
+        return dataclasses.replace(self, model=model)
 
     def propose(self, states: Real[np.ndarray, "*batch dim"]) -> Int8[np.ndarray, "*batch dim"]:
         """Δs for one state or a batch, as labels: -1, 0, 1 with three bins."""
@@ -136,17 +146,22 @@ class StatePolicy:
         """The share of ensemble members that would propose another Δs: 0 where all agree."""
         return self._compute(_disagreement, states)
 
+    def value(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch"]:
+        """The return to expect from each state on, in units of the log's rewards: V, or Q of the proposed Δs."""
+        self.require_values()
+        return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
+
     def values(
         self,
         states: Real[np.ndarray, "*batch dim"],
         delta: Int[np.ndarray, "*batch dim"] | None = None,
     ) -> Float[np.ndarray, "*batch"]:
-        """V, or Q of the proposed Δs or of given ones, in units of the log's rewards."""
-        self.require_values()
-        if delta is not None and self.model.head != "utilities":
-            raise ActionlessError(f"{self.method} values states alone: leave out delta")
+        """Q of given Δs, in units of the log's rewards; without them, the same as `value`."""
         if delta is None:
-            return np.asarray(self._compute(_best_value, states) * np.float32(self.value_scale))
+            return self.value(states)
+        self.require_values()
+        if self.model.head != "utilities":
+            raise ActionlessError(f"{self.method} values states alone: leave out delta")
         index = self.model.discretiser.index_of(delta).astype(np.int32)
         if delta.shape != states.shape or (index < 0).any() or (index >= self.model.discretiser.bins).any():
             labels = self.model.discretiser.labels(np.arange(self.model.discretiser.bins)).tolist()
@@ -208,8 +223,8 @@ class StatePolicy:
         }
         bins = {"discretiser.edges": discretiser.edges, "discretiser.representatives": discretiser.representatives}
         arrays = _normaliser_arrays(discretiser.normaliser) | bins | _network_arrays(self.model.network)
-        if self.model.value_network is not None:
-            arrays |= _network_arrays(self.model.value_network, "values")
+        arrays |= _optional_network_arrays(self.model.value_network, "values")
+        arrays |= _optional_network_arrays(self.average, "average")
         if self.model.support is not None:
             arrays |= _support_arrays(self.model.support)
         policy_files.write(Path(directory), description, arrays)
@@ -221,11 +236,11 @@ class StatePolicy:
         discretiser = Discretiser(
             _normaliser(arrays), arrays["discretiser.edges"], arrays["discretiser.representatives"]
         )
-        values = _network(arrays, "values") if "values.weights.0" in arrays else None
         head, temperature = description["head"], description["temperature"]
+        values, average = (_optional_network(arrays, name) for name in ("values", "average"))
         model = PolicyModel(_network(arrays), discretiser, head, temperature, values, _support(arrays))
-        names = tuple(description["state_names"])
-        return cls(model, description["method"], names, description["value_scale"], description["provenance"])
+        label = PolicyLabel(description["method"], tuple(description["state_names"]), description["provenance"])
+        return cls.of(model, label, description["value_scale"], average)
 
     def _compute(self, function: Callable[..., Array], states: np.ndarray, *more: np.ndarray) -> Any:
         z = _normalised(states, self.model.discretiser.normaliser, self.state_names)
@@ -243,6 +258,12 @@ class ActionPolicy:
     method: str
     state_names: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    average: Ensemble | None = None
+    """The moving average of the network's weights, where the learner keeps one."""
+
+    def averaged(self) -> "ActionPolicy":
+        """The policy of the averaged weights."""
+        return dataclasses.replace(self, network=_require_average(self.average, self.method))
 
     def act(self, states: Real[np.ndarray, "*batch dim"]) -> Float[np.ndarray, "*batch actions"]:
         """The ensemble's mean action for one state or a batch."""
@@ -258,6 +279,7 @@ class ActionPolicy:
             "provenance": dict(self.provenance),
         }
         arrays = _normaliser_arrays(self.normaliser) | _network_arrays(self.network)
+        arrays |= _optional_network_arrays(self.average, "average")
         policy_files.write(Path(directory), description, arrays)
 
     @classmethod
@@ -265,7 +287,12 @@ class ActionPolicy:
         """The policy that was saved there."""
         description, arrays = policy_files.read_kind(Path(directory), cls.kind, "an action policy")
         names = tuple(description["state_names"])
-        return cls(_network(arrays), _normaliser(arrays), description["method"], names, description["provenance"])
+        method, provenance, average = (
+            description["method"],
+            description["provenance"],
+            _optional_network(arrays, "average"),
+        )
+        return cls(_network(arrays), _normaliser(arrays), method, names, provenance, average)
 
 
 def read_state_policy(directory: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -367,6 +394,23 @@ def _network(arrays: Mapping[str, np.ndarray], name: str = "network") -> Ensembl
         weights=tuple(jnp.asarray(arrays[f"{name}.weights.{i}"]) for i in layers),
         biases=tuple(jnp.asarray(arrays[f"{name}.biases.{i}"]) for i in layers),
     )
+
+
+def _optional_network_arrays(network: Ensemble | None, name: str) -> dict[str, np.ndarray]:
+    return {} if network is None else _network_arrays(network, name)
+
+
+def _optional_network(arrays: Mapping[str, np.ndarray], name: str) -> Ensemble | None:
+    return _network(arrays, name) if f"{name}.weights.0" in arrays else None
+
+
+def _require_average(average: Ensemble | None, method: str) -> Ensemble:
+    if average is None:
+        raise ActionlessError(
+            f"{method}: this run kept no average of its weights: evaluate the last ones, or pre-train again (where the "
+            "method has --average-rate, with one above 0)"
+        )
+    return average
 
 
 def _support_arrays(support: Support) -> dict[str, np.ndarray]:

@@ -62,11 +62,13 @@ class Saved(Generic[State]):
 class Checkpoints:
     """The checkpoints in one directory, oldest first."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, keep_from: int | None = None):
+        """All checkpoints from the step `keep_from` on are kept, where it is given."""
         self.directory = directory
+        self._keep_from = keep_from
 
     def save(self, state: Any, *, step: int, logged: int, seconds: float, score: float | None) -> Path:
-        """Write a checkpoint, then delete all but the newest two and the best (the highest score).
+        """Write a checkpoint, then delete all but the newest two, the best (the highest score) and those to be kept.
 
         Checkpoints after `step` are deleted as well: a resumed run has skipped them because they are damaged.
         """
@@ -79,6 +81,13 @@ class Checkpoints:
             _write(path, arrays, facts)
             self._prune(path)
         return path
+
+    def load(self, path: Path, like: State, old_names: Mapping[str, str] | None = None) -> Saved[State]:
+        """One of the checkpoints; a damaged one is refused."""
+        try:
+            return _read(path, like, old_names or {})
+        except DamagedError as error:
+            raise ActionlessError(f"{path}: the checkpoint is damaged ({error}): restore it, or run again") from error
 
     def newest(self, like: State, old_names: Mapping[str, str] | None = None) -> Saved[State] | None:
         """The newest undamaged checkpoint; None where none was ever written.
@@ -116,10 +125,16 @@ class Checkpoints:
         scores = {path: score for path in (*before, written) if (score := _score(path)) is not None}
         is_intact = functools.cache(lambda path: path == written or _is_intact(path))
         best = _first(is_intact, sorted(scores, key=lambda path: scores[path], reverse=True))
-        keep = {written, _first(is_intact, reversed(before)), best}
+        last = [path for path in before if self._keep_from is not None and step_of(path) >= self._keep_from]
+        keep = {written, _first(is_intact, reversed(before)), best, *last}
         for path in self.paths():
             if path not in keep and not _is_of_newer_format(path):
                 shutil.rmtree(path)
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint was written at."""
+    return int(path.name.removeprefix("step-"))
 
 
 def _first(accept: Callable[[Path], bool], paths: Iterable[Path]) -> Path | None:

@@ -87,14 +87,17 @@ def drive(
     *,
     checkpoint_every: int,
     checkpoint_seconds: float = 0.0,
+    last_checkpoints: int = 1,
     sinks: Sequence[SinkName] = (),
 ) -> Outcome[State]:
     """Start a run, or resume it from its newest checkpoint, and work until its end.
 
     A checkpoint is written at every multiple of `checkpoint_every` steps if `checkpoint_seconds` have passed since the
-    last one, at the end, and when the run is stopped.
+    last one, and when the run is stopped. The last `last_checkpoints`, of which the end is one, are written whatever
+    the clock says, and kept.
     """
-    checkpoints = Checkpoints(run.path / "checkpoints")
+    keep_from = loop.steps - (last_checkpoints - 1) * checkpoint_every
+    checkpoints = Checkpoints(run.path / "checkpoints", keep_from)
     state, step, logged, seconds = _restored(checkpoints, loop)
     began = time.perf_counter() - seconds
     saved_at = row_at = time.perf_counter()
@@ -118,7 +121,8 @@ def drive(
                 row_at = now
             display.show(ahead.step, ahead.metrics)
             crossed = ahead.step // checkpoint_every > step // checkpoint_every
-            due = (crossed and now - saved_at >= checkpoint_seconds) or ahead.step >= loop.steps
+            wanted = ahead.step >= keep_from or now - saved_at >= checkpoint_seconds
+            due = (crossed and wanted) or ahead.step >= loop.steps
             stopping = bool(stop)
             if due or stopping:
                 journal.sync()

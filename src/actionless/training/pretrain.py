@@ -16,7 +16,8 @@ from actionless.offline.learner import LogFacts, Policy, PolicyLabel
 from actionless.offline.log_origin import Origin
 from actionless.offline.methods import DEFAULT_METHOD
 from actionless.offline.policies import load_policy
-from actionless.runs.directory import Manifest, Run, require_free
+from actionless.runs.checkpoints import Checkpoints, step_of
+from actionless.runs.directory import Manifest, Run, read_manifest, require_free
 from actionless.runs.engine import drive
 from actionless.runs.sinks import SinkName
 from actionless.settings import ScaleName, Seed, check_value, from_json, to_json
@@ -85,6 +86,29 @@ def resume_run(run: Run, log: Log | None = None) -> Policy:
     else:
         require_same(log, run.path, run.manifest)
     return _work(run, OfflineLoop(log, settings, run.manifest.seed), log)
+
+
+def last_policies(run: str | Path, count: int) -> dict[int, Policy]:
+    """What a run had learnt at the last measurements, from its checkpoints, by their step; its log is read again."""
+    path = Path(run)
+    manifest = read_manifest(path)
+    if manifest.verb != "pretrain":
+        raise ActionlessError(f"{path}: a run of '{manifest.verb}': give a run of `pretrain`")
+    settings = stored_settings(path, manifest)
+    checkpoints, every = Checkpoints(path / "checkpoints"), settings.loop.evaluate_every
+    # A run that was stopped in between has others besides those of its measurements.
+    measured = [one for one in checkpoints.paths() if step_of(one) % every == 0 or step_of(one) == settings.steps]
+    kept = min(len(measured), settings.loop.last_checkpoints)
+    if count > kept:
+        raise ActionlessError(
+            f"{path}: keeps its last {kept} checkpoint{'s' if kept > 1 else ''}, and {count} are asked for: ask for "
+            f"fewer, or pre-train again with --last-checkpoints {count}"
+        )
+    log = read_again(path, manifest)
+    loop = OfflineLoop(log, settings, manifest.seed)
+    label = PolicyLabel(settings.method, log.state_names, dataclasses.asdict(manifest))
+    saved = [checkpoints.load(one, loop.begin(), loop.old_names) for one in measured[-count:]]
+    return {each.step: each.state.learner.policy(loop.discretiser, label) for each in saved}
 
 
 def _read(
@@ -177,6 +201,7 @@ def _work(run: Run, loop: OfflineLoop, log: Log) -> Policy:
         loop,
         checkpoint_every=settings.loop.evaluate_every,
         checkpoint_seconds=settings.loop.checkpoint_seconds,
+        last_checkpoints=settings.loop.last_checkpoints,
         sinks=settings.sinks,
     )
     label = PolicyLabel(settings.method, log.state_names, dataclasses.asdict(run.manifest))

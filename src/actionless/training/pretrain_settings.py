@@ -40,6 +40,8 @@ class LoopSettings(Settings):
     """Updates between two measurements on held-out episodes, a multiple of `log_every`."""
     checkpoint_seconds: NonNegative = 30.0
     """Least time between two checkpoints, which are taken at measurements."""
+    last_checkpoints: Count = 2
+    """Number of last measurements whose checkpoints are written and kept, for `evaluate --last`."""
     resident_gb: NonNegative = 2.0
     """Up to this size a log is kept on the device; beyond, batches are gathered from the host. Same results."""
 
