@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from toy_learners import random_batch
 
-from actionless.offline.learner import Batch, Spec
+from actionless.offline.learner import Batch, LogFacts, Returns, Spec
 from actionless.offline.oso_decqn import (
     OsoDecqn,
     OsoDecqnConfig,
@@ -61,6 +61,23 @@ class TestBruteForce:
         probability = joint / joint.sum()
         deviation = np.sqrt(probability * (1 - probability) / draws)
         assert (np.abs(frequency - probability) < 5 * deviation + 1e-5).all()
+
+
+@pytest.mark.parametrize(
+    ("returns", "scale"),
+    [
+        (Returns(300.0, 100.0), 0.5),
+        (Returns(-300.0, 0.5), 100.0),
+        (Returns(1000.0, 0.0), 0.05),
+        (Returns(-1000.0, 1e-5), 0.05),
+        (Returns(0.0, 0.0), 1.0),
+    ],
+)
+def test_rewards_are_scaled_to_the_spread_that_alpha_was_chosen_for(returns, scale):
+    facts = LogFacts("patients", np.zeros(1), lambda discount: {0.9: returns}[discount])
+    assert OsoDecqnConfig(discount=0.9).for_log(facts).reward_scale == pytest.approx(scale)
+    hopper = LogFacts("hopper_medium-v2", np.zeros(1), facts.returns)
+    assert OsoDecqnConfig(discount=0.9).for_log(hopper).reward_scale == 1
 
 
 def test_extreme_logits_are_sampled_within_bounds():

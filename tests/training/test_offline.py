@@ -1,5 +1,6 @@
 """The offline loop from beginning to end, within this process; tests/cli/test_pretrain.py kills real runs."""
 
+import dataclasses
 import inspect
 import json
 import os
@@ -13,7 +14,7 @@ import actionless
 from actionless.data.options import ReadOptions
 from actionless.declared import AUTO
 from actionless.errors import ActionlessError
-from actionless.offline.learner import LogFacts
+from actionless.offline.learner import LogFacts, Returns
 from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqnConfig
 from actionless.offline.planner import Planner
@@ -223,6 +224,42 @@ def test_alpha_too_weak_for_the_rewards_is_told_once(tmp_path, caplog):
     said = warnings_of(caplog, "proposals are leaving the log")
     assert len(said) == 1
     assert "more than alpha = 0.1 can hold" in said[0]
+
+
+def rewarded(log, factor):
+    return dataclasses.replace(log, rewards=log.rewards * factor)
+
+
+class TestUnitOfRewards:
+    """On a log that is none of the paper's, one alpha serves rewards of any size."""
+
+    def learnt(self, tmp_path, factor):
+        log = rewarded(small_log(dtype=np.float32), np.float32(factor))
+        policy = pretrain(log, tmp_path / f"by-{factor}")
+        return policy, np.asarray(log.states[::7])
+
+    @pytest.mark.parametrize("factor", [1024.0, 1 / 128])
+    def test_the_same_bits_for_powers_of_two(self, tmp_path, factor):
+        policy, states = self.learnt(tmp_path, 1.0)
+        other, _ = self.learnt(tmp_path, factor)
+        for ours, theirs in zip(policy.model.network.weights, other.model.network.weights, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(policy.propose(states), other.propose(states))
+        np.testing.assert_allclose(other.value(states), factor * policy.value(states), rtol=1e-6)
+
+    @pytest.mark.parametrize("factor", [0.01, 1000.0])
+    def test_the_same_policy_for_any_unit(self, tmp_path, factor):
+        policy, states = self.learnt(tmp_path, 1.0)
+        other, _ = self.learnt(tmp_path, factor)
+        assert (policy.propose(states) == other.propose(states)).mean() > 0.99
+        np.testing.assert_allclose(other.value(states), factor * policy.value(states), rtol=1e-2, atol=1e-2 * factor)
+
+    def test_the_factor_is_in_run_json(self, tmp_path):
+        self.learnt(tmp_path, 1000.0)
+        stored = json.loads((tmp_path / "by-1000.0" / "run.json").read_text())["config"]["learner"]
+        spread = Returns.of(rewarded(small_log(dtype=np.float32), np.float32(1000.0)), np.arange(300), 0.99).spread
+        assert stored["reward_scale"] == pytest.approx(50 / spread)
+        assert stored["alpha"] == 8.0
 
 
 def test_alpha_that_drowns_the_rewards_is_told_at_the_start(caplog):

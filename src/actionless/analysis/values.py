@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from actionless.analysis.episode_subset import EpisodeSubset
+from actionless.data.log import observed_returns
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
-from actionless.training.heldout import observed_returns
 
 
 @dataclass(frozen=True)

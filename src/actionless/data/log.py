@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 
+_NEGLIGIBLE = 0.05
+"""A return is complete where what lies beyond the recording would weigh at most this much."""
+
 # Large enough to hide NumPy's overhead per call, small enough that a pass over a memory-mapped log needs
 # only a few tens of megabytes.
 BLOCK_BYTES = 16 * 2**20
@@ -124,6 +127,24 @@ def returns_to_go(
         ahead = float(rewards[row]) + (0.0 if ends[row] else discount * ahead)
         returns[row] = ahead
     return returns
+
+
+def observed_returns(
+    log: Log, rows: Int[np.ndarray, " rows"], discount: float
+) -> tuple[Float[np.ndarray, " rows"], Bool[np.ndarray, " rows"]]:
+    """Discounted return from each row of whole episodes on, and whether the recording has all of it that matters."""
+    ends = np.asarray(log.ends[rows])
+    returns = returns_to_go(log.rewards[rows], ends, discount)
+    return returns, _is_complete(ends, np.asarray(log.terminals[rows]), discount)
+
+
+def _is_complete(
+    ends: Bool[np.ndarray, " rows"], terminals: Bool[np.ndarray, " rows"], discount: float
+) -> Bool[np.ndarray, " rows"]:
+    stops = np.flatnonzero(ends)
+    last = stops[np.searchsorted(stops, np.arange(len(ends)))]
+    left = last - np.arange(len(ends)) + 1
+    return terminals[last] | (discount**left <= _NEGLIGIBLE)
 
 
 def default_state_names(dim: int) -> tuple[str, ...]:

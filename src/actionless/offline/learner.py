@@ -14,7 +14,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
-from actionless.data.log import Log
+from actionless.data.log import Log, observed_returns
 from actionless.discretise import Discretiser
 from actionless.settings import Settings
 from actionless.updates import Metrics
@@ -50,11 +50,18 @@ class Declaration:
 
 
 class Returns(NamedTuple):
-    """Discounted returns of the log from its held-out states on."""
+    """Discounted returns of a log from some of its states on."""
 
     mean: float
     spread: float
     """Their standard deviation."""
+
+    @classmethod
+    def of(cls, log: Log, rows: Int[np.ndarray, " rows"], discount: float) -> "Returns":
+        """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
+        returns, complete = observed_returns(log, rows, discount)
+        counted = returns[complete] if complete.any() else returns
+        return cls(float(counted.mean()), float(counted.std()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +70,13 @@ class LogFacts:
 
     name: str
     episode_returns: Float[np.ndarray, " episodes"]
+    returns: Callable[[float], Returns] | None = None
+    """Discounted returns from all states on, for a discount. None: not known."""
 
     @classmethod
     def of(cls, log: Log) -> "LogFacts":
         """Of a log that has been read."""
-        return cls(log.name, log.episode_returns)
+        return cls(log.name, log.episode_returns, lambda discount: Returns.of(log, np.arange(len(log)), discount))
 
 
 class LearnerConfig(Settings):

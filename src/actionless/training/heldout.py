@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 
-from actionless.data.log import Log, returns_to_go
+from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.offline.learner import Batch, Declaration, OfflineLearner, Returns
 from actionless.training.batches import Preparation, Split, with_those_before
@@ -18,9 +18,6 @@ MOST_WINDOWS = 512
 """The same for learners that look at steps in a row, each of which costs as much as a row."""
 
 _NAMES = ("heldout", "train")
-
-_NEGLIGIBLE = 0.05
-"""A return is complete where what lies beyond the recording would weigh at most this much."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +61,7 @@ def possible_names(metrics: Sequence[str]) -> tuple[str, ...]:
     return (*own, *(metric for metric in metrics if "/" in metric))
 
 
-def observed_returns(
-    log: Log, rows: Int[np.ndarray, " rows"], discount: float
-) -> tuple[Float[np.ndarray, " rows"], Bool[np.ndarray, " rows"]]:
-    """Discounted return from each row of whole episodes on, and whether the recording has all of it that matters."""
-    ends = np.asarray(log.ends[rows])
-    returns = returns_to_go(log.rewards[rows], ends, discount)
-    return returns, _is_complete(ends, np.asarray(log.terminals[rows]), discount)
-
-
 def _returns(log: Log, rows: Int[np.ndarray, " rows"], discount: float | None) -> Returns | None:
-    """Of the rows whose return is complete, if there are any: a cut episode would make every Q look too high."""
     if discount is None:
         return None
-    returns, complete = observed_returns(log, rows, discount)
-    counted = returns[complete] if complete.any() else returns
-    return Returns(float(counted.mean()), float(counted.std()))
-
-
-def _is_complete(
-    ends: Bool[np.ndarray, " rows"], terminals: Bool[np.ndarray, " rows"], discount: float
-) -> Bool[np.ndarray, " rows"]:
-    stops = np.flatnonzero(ends)
-    last = stops[np.searchsorted(stops, np.arange(len(ends)))]
-    left = last - np.arange(len(ends)) + 1
-    return terminals[last] | (discount**left <= _NEGLIGIBLE)
+    return Returns.of(log, rows, discount)
