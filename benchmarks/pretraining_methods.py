@@ -1,10 +1,11 @@
 """What learning from a log costs, with actions and without, as JSON.
 
-    python -m benchmarks.pretraining_methods [--repeats 5]
+    python -m benchmarks.pretraining_methods [--repeats 5] [--methods oso-decqn,iql-delta]
 
 Milliseconds of one core per update, at each scale's sizes on Walker2d's 17 state and 6 action variables, and what the
-scale's number of updates takes. The contestants take turns within one process on one thread, and CPU time is read,
-which other processes hardly inflate. Data is made up: speed does not depend on what is learnt.
+scale's number of updates takes; and the share of OSO-DecQN's update. The contestants take turns within one process on
+one thread, and CPU time is read, which other processes hardly inflate. Data is made up: speed does not depend on what
+is learnt.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from actionless.settings import ScaleName
 from actionless.updates import Learner, train_state, updated
 
 STATE_DIM, ACTION_DIM, LONGEST, UPDATES = 17, 6, 1000, 4
-WITHOUT_ACTIONS = ("oso-decqn", "afdt")
+WITHOUT_ACTIONS = ("oso-decqn", "iql-delta", "afdt")
 WITH_ACTIONS = tuple(LABELLED)
 COMPARED: tuple[ScaleName, ...] = ("cpu", "paper")
 LOG = "walker2d_medium-v2"
@@ -94,15 +95,15 @@ def two_states(rng: np.random.Generator, count: int) -> dict[str, jax.Array]:
     return {name: jnp.asarray(rng.normal(size=(count, STATE_DIM)), jnp.float32) for name in ("states", "next_states")}
 
 
-def main(repeats: int) -> None:
+def main(repeats: int, methods: tuple[str, ...]) -> None:
     """Measure in turns, after one unmeasured call that compiles."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # JAX starts its threads at its first computation
     contestants = {
         (method, scale): contestant
         for scale in COMPARED
         for method, contestant in (
-            *((method, without_actions(method, scale)) for method in WITHOUT_ACTIONS),
-            *((method, with_actions(method, scale)) for method in WITH_ACTIONS),
+            *((method, without_actions(method, scale)) for method in WITHOUT_ACTIONS if method in methods),
+            *((method, with_actions(method, scale)) for method in WITH_ACTIONS if method in methods),
         )
     }
     runs = {names: contestant.runner() for names, contestant in contestants.items()}
@@ -120,6 +121,7 @@ def main(repeats: int) -> None:
             "updates": contestants[method, scale].updates,
             "core_hours": round(seconds * contestants[method, scale].updates / 3600, 3),
         }
+        | ({"share_of_oso_decqn": round(seconds / rival, 3)} if (rival := best.get(("oso-decqn", scale))) else {})
         for (method, scale), seconds in best.items()
     }
     print(json.dumps(figures, indent=2))
@@ -128,4 +130,6 @@ def main(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    main(parser.parse_args().repeats)
+    parser.add_argument("--methods", default=",".join((*WITHOUT_ACTIONS, *WITH_ACTIONS)))
+    arguments = parser.parse_args()
+    main(arguments.repeats, tuple(arguments.methods.split(",")))

@@ -37,7 +37,7 @@ def _of_pretrain(config: dict[str, Any]) -> dict[str, Any]:
 _ADDED_SINCE: dict[str, dict[str, Any]] = {
     "oso-decqn": {"support": False},
     "imitation": {"average_rate": 0.0},
-    "iql-delta": {"average_rate": 0.0},
+    "iql-delta": {"average_rate": 0.0, "at_once": None},
 }
 """What a run did without if it does not say so: it began before there was the distance from its log, or an average."""
 _RENAMED = {"most_gradient": "max_grad_norm"}

@@ -10,6 +10,7 @@ import pytest
 from toy_learners import random_discretiser
 
 from actionless.discretise import Discretiser
+from actionless.errors import ActionlessError
 from actionless.offline.iql_delta import (
     RETURNS,
     IqlDelta,
@@ -84,6 +85,52 @@ def test_values_are_those_of_the_walk(monte_carlo):
     np.testing.assert_allclose(model.best_value(jnp.asarray(places, jnp.float32)), values, atol=0.15)
     assert float(metrics["v_mean"]) == pytest.approx(values.mean(), abs=0.15)
     assert float(model.support.lowest_value) == pytest.approx(values.min(), abs=0.3)
+
+
+class TestTurns:
+    """Three networks of V, one of which learns in each update, from returns that do not depend on the others."""
+
+    CONFIG = dataclasses.replace(CONFIG, ensemble=3, at_once=1, monte_carlo=True)
+    BATCH = dataclasses.replace(chain(), extra={RETURNS: jnp.arange(64.0)})
+
+    def learner(self, config=CONFIG, values=None):
+        learner = IqlDelta.create(Spec(1, 3), config, jax.random.key(0))
+        if values is None:
+            return learner
+        network = dataclasses.replace(learner.network, values=values)
+        return dataclasses.replace(learner, network=network, target_values=jax.tree.map(jnp.copy, values))
+
+    def after(self, learner, updates):
+        for i in range(updates):
+            learner, _ = learner.update(self.BATCH, jax.random.key(i))
+        return learner
+
+    def test_one_network_learns_at_a_time(self):
+        before, after = self.learner(), self.after(self.learner(), 2)
+        for old, new in ((before.network.values, after.network.values), (before.target_values, after.target_values)):
+            moved = [bool((a != b).any()) for a, b in zip(old.weights[0], new.weights[0], strict=True)]
+            assert moved == [True, True, False]
+
+    def test_it_learns_as_it_would_alone(self):
+        ours = self.learner()
+        second = jax.tree.map(lambda a: jnp.copy(a[1:2]), ours.network.values)
+        rate = 1 - (1 - self.CONFIG.target_rate) ** 3
+        alone = self.learner(dataclasses.replace(self.CONFIG, ensemble=1, target_rate=rate), second)
+        ours, alone = self.after(ours, 5), self.after(alone, 2)
+        for field in ("weights", "biases"):
+            for pair in ((ours.network.values, alone.network.values), (ours.target_values, alone.target_values)):
+                for a, b in zip(*(getattr(ensemble, field) for ensemble in pair), strict=True):
+                    np.testing.assert_allclose(a[1:2], b, rtol=1e-4, atol=1e-6)
+
+    def test_all_at_once(self):
+        together = dataclasses.replace(self.CONFIG, at_once=None)
+        assert (together.learning, together.turns) == (3, 1)
+        before, after = self.learner(together), self.after(self.learner(together), 1)
+        assert (before.network.values.weights[0] != after.network.values.weights[0]).any(axis=(1, 2)).all()
+
+    def test_turns_that_do_not_come_out_even(self):
+        with pytest.raises(ActionlessError, match="at_once=2: choose a divisor of ensemble, which is 3"):
+            dataclasses.replace(self.CONFIG, at_once=2)
 
 
 def test_the_steps_that_did_better_are_imitated():

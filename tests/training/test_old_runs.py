@@ -54,7 +54,11 @@ def weights_of(run: Path) -> str:
 
 @pytest.mark.parametrize(
     ("kind", "without"),
-    [("oso-decqn", {"support": False}), ("imitation", {"average_rate": 0.0}), ("iql-delta", {"average_rate": 0.0})],
+    [
+        ("oso-decqn", {"support": False}),
+        ("imitation", {"average_rate": 0.0}),
+        ("iql-delta", {"average_rate": 0.0, "at_once": None}),
+    ],
 )
 def test_runs_from_before_a_part_go_on_without_it(kind, without):
     learner = upgraded_config("pretrain", {"learner": {"kind": kind, "hidden": [8]}})["learner"]

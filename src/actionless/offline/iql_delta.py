@@ -1,9 +1,11 @@
 """IQL over Δs: V by expectile regression, and the log's Δs imitated where they did better than V.
 
-Neither needs an action, nor a Q over Δs.
+Neither needs an action, nor a Q over Δs. The networks of V learn in turn: an update costs the same for any number of
+them, and each has seen other batches, so that they agree on the log alone.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -11,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Float32, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray
 
 from actionless.data.log import Log, returns_to_go
 from actionless.discretise import Discretiser
+from actionless.errors import ActionlessError
 from actionless.networks import Ensemble
 from actionless.offline.imitation import log_likelihood
 from actionless.offline.learner import (
@@ -49,6 +52,8 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     """That weight is cut off here."""
     ensemble: Count = 10
     """Networks of V."""
+    at_once: Count | None = 1
+    """How many of them learn in each update, in turn; a divisor of ensemble. From Python, None: all."""
     hidden: tuple[Count, ...] = (512, 512, 512)
     """Sizes of the hidden layers."""
     learning_rate: NonNegative = 1e-4
@@ -56,11 +61,26 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     discount: Fraction = 0.99
     """γ: what a reward one step later is worth."""
     target_rate: Fraction = 1e-3
-    """τ: share of each network of V that enters its target network at each update."""
+    """τ: share of each network of V that enters its target network at each update, whether it learns in it or not."""
     average_rate: Fraction = 1e-3
     """Share of the network of Δs that enters the moving average of its weights at each update; 0 keeps no average."""
     monte_carlo: bool = False
     """Fit V to the log's own returns, not to r + γV(s')."""
+
+    def check(self) -> None:
+        """All networks have the same number of turns."""
+        if self.ensemble % self.learning:
+            raise ActionlessError(f"at_once={self.at_once}: choose a divisor of ensemble, which is {self.ensemble}")
+
+    @property
+    def learning(self) -> int:
+        """Networks of V that learn in an update."""
+        return self.ensemble if self.at_once is None else self.at_once
+
+    @property
+    def turns(self) -> int:
+        """Updates until each network of V has learnt once."""
+        return self.ensemble // self.learning
 
     @property
     def declares(self) -> Declaration:
@@ -84,6 +104,32 @@ class Networks(eqx.Module):
     deltas: Ensemble
     """One network, whose outputs are logits of bins."""
     values: Ensemble
+
+
+class Turn:
+    """Which networks of V learn in an update."""
+
+    def __init__(self, update: Int[Array, ""], config: IqlDeltaConfig):
+        self._turn, self._turns, self._count = update % config.turns, config.turns, config.learning
+
+    def take(self, ensemble: Ensemble) -> Ensemble:
+        """Those networks alone.
+
+        A switch and no dynamic slice: XLA would merge that into what is put back, and copy all networks to do so.
+        """
+
+        def part(turn: int) -> Callable[[Ensemble], Ensemble]:
+            return lambda ensemble: jax.tree.map(lambda a: a[turn * self._count : (turn + 1) * self._count], ensemble)
+
+        return jax.lax.switch(self._turn, [part(turn) for turn in range(self._turns)], ensemble)
+
+    def put(self, ensemble: Ensemble, learnt: Ensemble) -> Ensemble:
+        """All networks, with those that have learnt in their places."""
+        return jax.tree.map(
+            lambda a, part: jax.lax.dynamic_update_slice_in_dim(a, part, self._turn * self._count, axis=0),
+            ensemble,
+            learnt,
+        )
 
 
 class IqlDelta(OfflineLearner):
@@ -116,19 +162,22 @@ class IqlDelta(OfflineLearner):
             average=jax.tree.map(jnp.copy, networks.deltas) if config.average_rate else None,
         )
 
-    def td_target(self, batch: Batch) -> Float[Array, "members batch"]:
+    def td_target(self, slow: Ensemble, batch: Batch) -> Float[Array, "members batch"]:
         """Each member's own r + γV̄(s'), so that members agree on the log alone."""
         if self.config.monte_carlo:
-            return jnp.broadcast_to(batch.extra[RETURNS], (self.config.ensemble, len(batch.rewards)))
-        after = self.target_values(batch.next_states)[..., 0]
+            return jnp.broadcast_to(batch.extra[RETURNS], (slow.members, len(batch.rewards)))
+        after = slow(batch.next_states)[..., 0]
         return batch.rewards[None] + self.config.discount * batch.masks[None] * after
 
     def loss(
-        self, networks: Networks, batch: Batch, target: Float[Array, "members batch"]
+        self,
+        networks: Networks,
+        batch: Batch,
+        now: Float[Array, "members batch"],
+        target: Float[Array, "members batch"],
     ) -> tuple[Float[Array, ""], Metrics]:
-        """Expectile loss of V, and weighted cross-entropy of Δs."""
+        """Expectile loss of V, and weighted cross-entropy of Δs; `now` is V̄(s)."""
         config = self.config
-        now = self.target_values(batch.states)[..., 0]
         values = networks.values(batch.states)[..., 0]
         value_loss = expectile_loss(target - values, config.expectile).mean()
         metrics = {"value_loss": value_loss, "v_mean": values.mean()}
@@ -139,21 +188,43 @@ class IqlDelta(OfflineLearner):
         return loss, {"loss": loss, "delta_loss": delta_loss, **metrics}
 
     def update(self, batch: Batch, key: PRNGKeyArray) -> tuple["IqlDelta", Metrics]:
-        """One step of Adam, then the slow copy of V follows."""
-        gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(self.network, batch, self.td_target(batch))
-        network, optimiser = self.optimiser.step(self.network, gradient)
-        values = self.target_values(batch.states)[..., 0].mean(axis=0)
-        support, support_metrics = self.support.update(batch, values, key)
-        average = None if self.average is None else polyak(self.average, network.deltas, self.config.average_rate)
+        """One step of Adam for Δs and for the networks of V whose turn it is, whose slow copies follow."""
+        turn = Turn(self.optimiser.count, self.config)
+        slow = turn.take(self.target_values)
+        now, target = slow(batch.states)[..., 0], self.td_target(slow, batch)
+        learning = Networks(self.network.deltas, turn.take(self.network.values))
+        gradient, metrics = eqx.filter_grad(self.loss, has_aux=True)(learning, batch, now, target)
+        learnt, optimiser = self._step(learning, gradient, turn)
+        slow = polyak(slow, learnt.values, 1 - (1 - self.config.target_rate) ** self.config.turns)
+        support, support_metrics = self.support.update(batch, now.mean(axis=0), key)
         learner = dataclasses.replace(
             self,
-            network=network,
-            target_values=polyak(self.target_values, network.values, self.config.target_rate),
+            network=Networks(learnt.deltas, turn.put(self.network.values, learnt.values)),
+            target_values=turn.put(self.target_values, slow),
             optimiser=optimiser,
             support=support,
-            average=average,
+            average=None if self.average is None else polyak(self.average, learnt.deltas, self.config.average_rate),
         )
         return learner, metrics | support_metrics | {"gradient_norm": optax.tree.norm(gradient)}
+
+    def _step(self, learning: Networks, gradient: Networks, turn: "Turn") -> tuple[Networks, Adam]:
+        """Adam for both parts; it has made fewer steps for each network of V than for Δs."""
+        adam = self.optimiser
+        of_deltas = dataclasses.replace(adam, first=adam.first.deltas, second=adam.second.deltas)
+        of_values = dataclasses.replace(
+            adam,
+            first=turn.take(adam.first.values),
+            second=turn.take(adam.second.values),
+            count=adam.count // self.config.turns,
+        )
+        deltas, of_deltas = of_deltas.step(learning.deltas, gradient.deltas)
+        values, of_values = of_values.step(learning.values, gradient.values)
+        optimiser = dataclasses.replace(
+            of_deltas,
+            first=Networks(of_deltas.first, turn.put(adam.first.values, of_values.first)),
+            second=Networks(of_deltas.second, turn.put(adam.second.values, of_values.second)),
+        )
+        return Networks(deltas, values), optimiser
 
     def measure(self, data: Batch, discretiser: Discretiser, returns: Returns | None) -> dict[str, float]:
         """Accuracy and error of the proposals, and V against the log's own returns."""
