@@ -19,7 +19,9 @@ logs = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12).flatmap
         hnp.arrays(np.float64, shape, elements=values), hnp.arrays(np.float64, shape, elements=values)
     )
 )
-three_or_more = st.sampled_from([("epsilon", 2), ("epsilon", 3), ("even", 3), ("even", 4), ("quantile", 5)])
+three_or_more = st.sampled_from(
+    [("epsilon", 2), ("epsilon", 3), ("even", 3), ("even", 4), ("quantile", 5), ("occupancy", 3)]
+)
 
 
 def unit_discretiser(edges, dim=1):
@@ -130,6 +132,36 @@ class TestByHand:
         np.testing.assert_allclose(even.edges, [[0.0, 1.0, 2.0]])
         np.testing.assert_allclose(quantile.edges, [[0.0, 0.25, 0.5]])
 
+    @pytest.mark.parametrize(
+        ("bins", "edges"),
+        [
+            (2, [0.0]),
+            (3, [-2.0, 2.0]),
+            (4, [-3.0, 0.0, 3.0]),
+            (5, [-3.6, -1.2, 1.2, 3.6]),
+        ],
+    )
+    def test_edges_by_occupancy(self, bins, edges):
+        # A variable that drifts: sizes 0 to 6, most of them up.
+        changes = np.array([0.0, 1.0, -2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
+        unit = Normaliser(np.zeros(1), np.ones(1))
+        states = np.zeros_like(changes)
+        fitted = Discretiser.fit(states, changes, bins=bins, spacing="occupancy", normaliser=unit)
+        np.testing.assert_allclose(fitted.edges, [edges], atol=1e-12)
+
+    def test_each_variable_has_its_own_share_that_stays_the_same(self):
+        changes = np.random.default_rng(0).normal(size=(9000, 3)) * [1e-6, 1.0, 50.0] + [0.0, 1.0, 0.0]
+        unit = Normaliser(np.zeros(3), np.ones(3))
+        labels = Discretiser.fit(changes * 0, changes, spacing="occupancy", normaliser=unit).delta(changes * 0, changes)
+        np.testing.assert_allclose((labels == 0).mean(axis=0), 1 / 3, atol=1e-3)
+        # Unlike quantiles: what is called up did go up.
+        assert (np.sign(changes)[labels != 0] == labels[labels != 0]).all()
+
+    def test_where_more_than_a_third_stands_still_only_that_is_same(self):
+        changes = np.array([0.0, 0.0, 0.0, -0.1, 0.2, 0.3])[:, None]
+        fitted = Discretiser.fit(changes * 0, changes, spacing="occupancy")
+        assert fitted.delta(changes * 0, changes).ravel().tolist() == [0, 0, 0, -1, 1, 1]
+
     def test_quantiles_of_a_long_log_come_from_a_strided_sample(self, monkeypatch):
         monkeypatch.setattr(actionless.discretise, "QUANTILE_ROWS", 4)
         next_states = np.array([0, 99, 1, 99, 2, 99, 3, 99.0])[:, None]
@@ -138,7 +170,7 @@ class TestByHand:
         np.testing.assert_allclose(fitted.edges, [[1.5]])
 
     @pytest.mark.parametrize("bins, centre", [(3, 0), (4, 1), (5, 0)])
-    @pytest.mark.parametrize("spacing", ["even", "quantile"])
+    @pytest.mark.parametrize("spacing", ["even", "quantile", "occupancy"])
     def test_a_dead_dimension_stays_in_the_middle(self, bins, centre, spacing):
         states = np.full((6, 1), 3.0)
         discretiser = Discretiser.fit(states, states, bins=bins, spacing=spacing)
@@ -266,7 +298,7 @@ def test_jax_agrees_with_numpy(spacing, bins):
     np.testing.assert_array_equal(one_state, labels[0])
 
 
-@pytest.mark.parametrize("spacing, bins", [("epsilon", 3), ("even", 5), ("quantile", 4)])
+@pytest.mark.parametrize("spacing, bins", [("epsilon", 3), ("even", 5), ("quantile", 4), ("occupancy", 3)])
 def test_blockwise_fit_equals_one_shot(spacing, bins, monkeypatch):
     rng = np.random.default_rng(1)
     states = rng.normal(size=(500, 3))

@@ -1,12 +1,14 @@
-"""The paper's theorem on a problem with known optimal values: what k evenly spaced bins per coordinate cost.
+"""The paper's theorem on a problem with known optimal values: what k bins per coordinate cost, even and uneven.
 
     python experiments/theorem/value_gap.py
 
 A state of M coordinates moves by s' = s + a + σε, where ε is standard normal and each coordinate of the mean increment
 a may be chosen in [-H/2, H/2]. The reward of a state is Φ(y / τ), y = Σ s_i / √M: it lies between 0 and 1 and rises in
 every coordinate. To push up as far as possible is therefore optimal, with all increments as with the centres of k bins,
-and y makes steps of mean u = √M H/2 or u (1 - 1/k). A normal averaged over a normal is a normal again, so both values
-are a sum: V(y) = Σ_t γ^t Φ((y + t u) / √(τ² + t σ²)).
+and y makes steps of mean u = √M H/2 or u (1 - 1/k). Of uneven bins, each q times as wide as the one below it, the
+uppermost alone matters: u (1 - w), where w is its share of H. The bound holds with the widest bin's share in place of
+1/k, since an increment is never further from its bin's centre than half of that. A normal averaged over a normal is a
+normal again, so both values are a sum: V(y) = Σ_t γ^t Φ((y + t u) / √(τ² + t σ²)).
 
 Writes value_gap.csv beside this file and the figure into docs/.
 """
@@ -22,13 +24,14 @@ import numpy as np
 DISCOUNT, NOISE, WIDTH = 0.9, 1.0, 1.0
 STEPS = 200  # 0.9^200 is 7e-10
 
-BASE = {"bins": 3, "dimensions": 11, "span": 0.05}
+BASE = {"bins": 3, "dimensions": 11, "span": 0.05, "ratio": 1.0}
 SWEEPS = {
     "bins": (1, 2, 3, 5, 9, 17, 33, 65, 129),
     "dimensions": (1, 2, 4, 8, 16, 32, 64, 128),
     "span": (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
+    "ratio": (0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 5.0, 10.0),
 }
-SYMBOLS = {"bins": "k", "dimensions": "M", "span": "H"}
+SYMBOLS = {"bins": "k", "dimensions": "M", "span": "H", "ratio": "q"}
 
 _normal_cdf = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
 
@@ -40,6 +43,7 @@ class Point(NamedTuple):
     bins: int
     dimensions: int
     span: float
+    ratio: float
     gap: float
     bound: float
 
@@ -51,25 +55,35 @@ def value(places: np.ndarray, drift: float) -> np.ndarray:
     return (DISCOUNT**t * _normal_cdf(reached)).sum(axis=1)
 
 
-def best_drift(dimensions: int, span: float, bins: int | None = None) -> float:
+def shares(bins: int, ratio: float = 1.0) -> np.ndarray:
+    """Each bin's share of H, the lowest first."""
+    widths = float(ratio) ** np.arange(bins)
+    return widths / widths.sum()
+
+
+def best_drift(dimensions: int, span: float, bins: int | None = None, ratio: float = 1.0) -> float:
     """The largest mean step of y: with any increment, or with the centres of bins."""
-    return math.sqrt(dimensions) * span / 2 * (1 if bins is None else 1 - 1 / bins)
+    return math.sqrt(dimensions) * span / 2 * (1 if bins is None else 1 - float(shares(bins, ratio)[-1]))
 
 
-def value_gap(bins: int, dimensions: int, span: float) -> float:
+def value_gap(bins: int, dimensions: int, span: float, ratio: float = 1.0) -> float:
     """The largest of V* - V_D* over all states; beyond these y both values are flat."""
     drift = best_drift(dimensions, span)
     places = np.linspace(-30 * (1 + drift), 10, 400)
-    return float((value(places, drift) - value(places, best_drift(dimensions, span, bins))).max())
+    return float((value(places, drift) - value(places, best_drift(dimensions, span, bins, ratio))).max())
 
 
-def bound(bins: int, dimensions: int, span: float) -> float:
-    """The part of the bound that has H√M/k: rewards span 1, and here no reward depends on the increment."""
-    return DISCOUNT / (4 * (1 - DISCOUNT) ** 2) / NOISE * span * math.sqrt(dimensions) / bins
+def bound(bins: int, dimensions: int, span: float, ratio: float = 1.0) -> float:
+    """The part of the bound that has H√M/k, k being H over the widest bin.
+
+    Rewards span 1, and here no reward depends on the increment.
+    """
+    widest = float(shares(bins, ratio).max())
+    return DISCOUNT / (4 * (1 - DISCOUNT) ** 2) / NOISE * span * math.sqrt(dimensions) * widest
 
 
 def points() -> Iterator[Point]:
-    """Each of k, M and H varied while the others stay."""
+    """Each of k, M, H and q varied while the others stay."""
     for varied, values in SWEEPS.items():
         for value_ in values:
             problem = BASE | {varied: value_}
@@ -83,7 +97,7 @@ def slope(rows: list[Point], of: Callable[[Point], float]) -> float:
 
 
 def draw(rows: list[Point], path: Path) -> None:
-    """Gap and bound against each of k, M and H, all axes logarithmic."""
+    """Gap and bound against each of k, M, H and q, all axes logarithmic."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -91,7 +105,7 @@ def draw(rows: list[Point], path: Path) -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "value gap", "svg.fonttype": "none"})
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+    figure, axes = pyplot.subplots(1, 4, figsize=(12, 3), sharey=True, layout="constrained")
     for axis, varied in zip(axes, SWEEPS, strict=True):
         chosen = [row for row in rows if row.varied == varied]
         x = [getattr(row, varied) for row in chosen]
@@ -112,7 +126,7 @@ def main() -> None:
     with (here / "value_gap.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(Point._fields)
-        writer.writerows((*row[:4], f"{row.gap:.6g}", f"{row.bound:.6g}") for row in rows)
+        writer.writerows((*row[:5], f"{row.gap:.6g}", f"{row.bound:.6g}") for row in rows)
     draw(rows, here.parents[1] / "docs" / "value_gap.svg")
     for varied in SWEEPS:
         chosen = [row for row in rows if row.varied == varied]

@@ -7,7 +7,7 @@ and return NumPy arrays, or accept JAX arrays (also inside `jit`) and return JAX
 import functools
 import math
 import operator
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from actionless.data.log import blocks, column_range
 from actionless.errors import ActionlessError
 
 Array = TypeVar("Array", np.ndarray, jax.Array)
-Spacing = Literal["epsilon", "even", "quantile"]
+Spacing = Literal["epsilon", "even", "quantile", "occupancy"]
 
 QUANTILE_ROWS = 2_000_000
 MOST_BINS = 127  # labels are int8
@@ -104,8 +104,10 @@ class Discretiser(eqx.Module):
         """Fit bins to a log.
 
         `spacing` "epsilon" is the paper's rule: 3 bins split at ±epsilon, 2 bins at 0. "even" splits the range of
-        the log's changes into intervals of equal width, "quantile" into intervals with equally many changes. With
-        more than two million transitions, the quantiles come from an evenly spaced sample.
+        the log's changes into intervals of equal width, "quantile" into intervals with equally many changes.
+        "occupancy" does the latter with the sizes of changes, on both sides of 0: of 3 bins, `same` has the smallest
+        third of each variable's changes, and down and up keep their meaning. With more than two million transitions,
+        the quantiles come from an evenly spaced sample.
         """
         check_bins(bins, spacing, epsilon)
         normaliser = Normaliser.fit(states) if normaliser is None else normaliser
@@ -187,10 +189,12 @@ def check_bins(bins: int, spacing: Spacing, epsilon: float) -> None:
     """Refuse invalid values of the three settings."""
     if not 2 <= bins <= MOST_BINS:
         raise ActionlessError(f"bins={bins}: choose between 2 and {MOST_BINS} bins")
-    if spacing not in ("epsilon", "even", "quantile"):
-        raise ActionlessError(f"spacing='{spacing}': choose 'epsilon', 'even' or 'quantile'")
+    if spacing not in get_args(Spacing):
+        raise ActionlessError(f"spacing='{spacing}': choose {', '.join(map(repr, get_args(Spacing)))}")
     if spacing == "epsilon" and bins > 3:
-        raise ActionlessError(f"bins={bins} with spacing='epsilon': more than 3 bins need 'even' or 'quantile'")
+        raise ActionlessError(
+            f"bins={bins} with spacing='epsilon': more than 3 bins need 'even' or 'quantile' or 'occupancy'"
+        )
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise ActionlessError(f"epsilon={epsilon}: choose a finite threshold of at least 0, such as 1e-4")
 
@@ -214,7 +218,13 @@ def _edges(
         return np.linspace(low, high, bins + 1, axis=1)[:, 1:-1]
     sample = slice(None, None, max(1, math.ceil(rows / QUANTILE_ROWS)))
     d = _difference(np.asarray(states[sample]), np.asarray(next_states[sample]), scale)
-    return np.quantile(d.astype(np.float64), np.linspace(0, 1, bins + 1)[1:-1], axis=0).T
+    d = d.astype(np.float64)
+    if spacing == "quantile":
+        return np.quantile(d, np.linspace(0, 1, bins + 1)[1:-1], axis=0).T
+    # Bins at both ends of the same size share it: of k bins an odd one in the middle has 1/k, each pair 2/k.
+    above = np.quantile(np.abs(d), np.arange(2 - bins % 2, bins, 2) / bins, axis=0).T
+    middle = np.zeros((dim, 1 - bins % 2))
+    return np.concatenate([-above[:, ::-1], middle, above], axis=1)
 
 
 def _representatives(

@@ -68,7 +68,8 @@ class PretrainSettings(Settings):
     bins: int = 3
     """Number of bins of each state variable's change."""
     spacing: Spacing = "epsilon"
-    """Where bins begin: at ±epsilon, even over the range of changes, or at their quantiles."""
+    """Where bins begin: at ±epsilon, even over the range of changes, at their quantiles, or (occupancy) on both sides
+    of 0 at quantiles of their sizes: each variable has its own."""
     epsilon: float = 1e-4
     """A change of at most this much, in units of a variable's spread, counts as `same`."""
     loop: LoopSettings = field(default_factory=LoopSettings)
