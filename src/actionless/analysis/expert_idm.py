@@ -16,13 +16,15 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
+from actionless.analysis.mixture_idm import MixtureDynamics, MixtureNetwork
 from actionless.data.log import Log
 from actionless.data.store import default_cache
 from actionless.discretise import Discretiser
 from actionless.errors import ActionlessError
 from actionless.files import clear_leftovers, disk_trouble, remove, replace_folder, unique_aside
-from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmConfig, IdmSpec, InverseDynamics
+from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmSpec, InverseDynamics
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch
 from actionless.offline.state_policy import Head
@@ -62,6 +64,8 @@ class ExpertIdmConfig:
     hidden: tuple[int, ...]
     batch_size: int
     learning_rate: float = 1e-3
+    components: int = 0
+    """Of a mixture density of the action; 0: a regression."""
 
 
 EXPERT_IDM_SCALES: dict[ScaleName, ExpertIdmConfig] = {
@@ -75,7 +79,7 @@ EXPERT_IDM_SCALES: dict[ScaleName, ExpertIdmConfig] = {
 class ExpertIdm:
     """A trained network and its error on held-out labelled episodes."""
 
-    network: ActionNetwork
+    network: ActionNetwork | MixtureNetwork
     held_out_error: float | None
     """Mean |a - I| of actions scaled to [-1, 1], or the share of wrong choices; None if there is only one episode."""
 
@@ -95,6 +99,7 @@ def expert_idm(
     Without `cache`, it is the package's cache (ACTIONLESS_CACHE). A damaged model is trained again.
     """
     _check(labelled, environment, discretiser)
+    _check_components(config.components, environment)
     spec = IdmSpec(
         discretiser.dim,
         discretiser.bins if target == "delta" else None,
@@ -156,6 +161,15 @@ def _check(labelled: Log, environment: Environment, discretiser: Discretiser) ->
             )
 
 
+def _check_components(components: int, environment: Environment) -> None:
+    if components < 0:
+        raise ActionlessError(f"components={components}: choose at least 0, which is a regression")
+    if components and environment.spec.bins is not None:
+        raise ActionlessError(
+            f"components={components}: '{environment.name}' has choices for actions, and needs no mixture: leave it out"
+        )
+
+
 def _cache_key(
     labelled: Log,
     translation: Translation,
@@ -183,7 +197,7 @@ def _cache_key(
 
 def _stored(folder: Path, spec: IdmSpec, config: ExpertIdmConfig) -> ExpertIdm:
     description, arrays = policy_files.read(folder)
-    template = ActionNetwork.create(spec, config.hidden, jax.random.key(0))
+    template = _network(spec, config, jax.random.key(0))
     return ExpertIdm(unpack(template, arrays, {}, folder), description["held_out_error"])
 
 
@@ -201,10 +215,11 @@ def _trained(
     split = Split.by_episode(labelled, HELD_OUT, seed)
     draw = Draw(len(split.training), config.batch_size, seed)
     batches = HostBatches(preparation, split.training, draw, min(config.steps, _UPDATES_PER_DISPATCH))
-    sizes = IdmConfig(hidden=config.hidden, learning_rate=config.learning_rate, batch_size=config.batch_size)
     key = jax.random.key(seed, impl="rbg")
-    network = InverseDynamics.create(spec, sizes, key).network
-    learner = InverseDynamics(network, Adam.create(network, config.learning_rate, decay=config.steps))
+    network = _network(spec, config, key)
+    optimiser = Adam.create(network, config.learning_rate, decay=config.steps)
+    regression = isinstance(network, ActionNetwork)
+    learner = InverseDynamics(network, optimiser) if regression else MixtureDynamics(network, optimiser)
     state = train_state(learner, IdmBatch(_examples(batches.of(0, 1), spec, target), None), key)
     with ProgressDisplay("expert inverse dynamics", config.steps, 0, ("idm/loss",)) as display:
         for step in range(0, config.steps, batches.capacity):
@@ -217,6 +232,12 @@ def _trained(
     return ExpertIdm(network, _held_out_error(network, preparation, split, target))
 
 
+def _network(spec: IdmSpec, config: ExpertIdmConfig, key: PRNGKeyArray) -> ActionNetwork | MixtureNetwork:
+    if config.components == 0:
+        return ActionNetwork.create(spec, config.hidden, key)
+    return MixtureNetwork.create(spec, config.hidden, config.components, key)
+
+
 def _examples(batch: Batch, spec: IdmSpec, target: Target) -> Examples:
     assert batch.actions is not None
     aims = {"delta": batch.deltas, "next_state": batch.next_states, "difference": batch.next_states - batch.states}
@@ -225,7 +246,9 @@ def _examples(batch: Batch, spec: IdmSpec, target: Target) -> Examples:
     )
 
 
-def _held_out_error(network: ActionNetwork, preparation: Preparation, split: Split, target: Target) -> float | None:
+def _held_out_error(
+    network: ActionNetwork | MixtureNetwork, preparation: Preparation, split: Split, target: Target
+) -> float | None:
     count = len(split.held_out)
     if count == 0:
         return None
@@ -235,4 +258,4 @@ def _held_out_error(network: ActionNetwork, preparation: Preparation, split: Spl
     return float((jnp.abs(said - actions) if network.spec.action_bins is None else said != actions).mean())
 
 
-_act = jax.jit(ActionNetwork.act)
+_act = jax.jit(lambda network, states, aims: network.act(states, aims))

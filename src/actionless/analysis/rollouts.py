@@ -1,5 +1,6 @@
 """Run a policy in an environment: a state policy through an expert inverse dynamics model, others on their own."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Real, Shaped
 
 from actionless.analysis.expert_idm import EXPERT_IDM_SCALES, TARGETS, ExpertIdm, expert_idm
+from actionless.analysis.mixture_idm import MixtureNetwork
 from actionless.analysis.scores import ReferenceScores, reference_scores
 from actionless.data import factorised_dmc
 from actionless.data.log import Log
@@ -82,6 +84,7 @@ def evaluate_in_environment(
     labelled: Log,
     *,
     scale: ScaleName = "cpu",
+    components: int = 0,
     episodes: int = 10,
     seed: int = 0,
     cache: Path | None = None,
@@ -92,7 +95,8 @@ def evaluate_in_environment(
         figures = evaluate_in_environment(policy, "Hopper-v5", labelled).to_dict()
 
     The log with actions trains the expert, which finds the actions for a state policy's proposals; `scale` is the
-    scale of the expert. The episodes depend on `seed`, the expert does not: all seeds of a method share it.
+    scale of the expert, which is a regression, or a mixture density of so many `components`. The episodes depend on
+    `seed`, the expert does not: all seeds of a method share it.
     """
     if episodes < 1:
         raise ActionlessError(f"episodes={episodes}: choose at least 1")
@@ -115,7 +119,8 @@ def evaluate_in_environment(
         else:
             _require_same_order(names, labelled)
             discretiser, target = policy.model.discretiser, TARGETS[policy.model.head]
-            expert = expert_idm(labelled, environments[0], discretiser, target, EXPERT_IDM_SCALES[scale], cache=cache)
+            config = dataclasses.replace(EXPERT_IDM_SCALES[scale], components=components)
+            expert = expert_idm(labelled, environments[0], discretiser, target, config, cache=cache)
             decide = _through_expert(policy, expert)
         rollouts = roll_out(environments, decide, [episode_seed(seed, -1 - i) for i in range(episodes)], discretiser)
     finally:
@@ -198,7 +203,7 @@ def _through_expert(policy: StatePolicy, expert: ExpertIdm) -> Decide:
 
 @jax.jit
 def _decided(
-    model: PolicyModel, network: ActionNetwork, z: Float[Array, "episodes dim"]
+    model: PolicyModel, network: ActionNetwork | MixtureNetwork, z: Float[Array, "episodes dim"]
 ) -> tuple[Shaped[Array, "episodes actions"], Int[Array, "episodes dim"]]:
     index = model.index(z)
     aim = index if TARGETS[model.head] == "delta" else model.network(z).mean(axis=0)

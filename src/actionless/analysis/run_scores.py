@@ -90,6 +90,7 @@ def evaluate_run(
     last: int | None = None,
     weights: Weights = "last",
     scale: ScaleName = "cpu",
+    components: int = 0,
     episodes: int = 10,
     seed: int = 0,
     cache: Path | None = None,
@@ -111,7 +112,14 @@ def evaluate_run(
                 raise ActionlessError(f"{run}: {policy.method} {policy.does} and has no averaged weights")
             chosen = policy.averaged()
         figures = evaluate_in_environment(
-            chosen, environment, labelled, scale=scale, episodes=episodes, seed=seed, cache=cache
+            chosen,
+            environment,
+            labelled,
+            scale=scale,
+            components=components,
+            episodes=episodes,
+            seed=seed,
+            cache=cache,
         )
         played.append(Played(number, step, figures))
     return RunFigures(weights, tuple(played))

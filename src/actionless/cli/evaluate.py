@@ -49,6 +49,8 @@ class Command:
     """In the environment, use the network that learns, or the moving average of its weights."""
     scale: ScaleName = "cpu"
     """Size of the inverse dynamics model and number of its updates."""
+    components: int = 0
+    """Of a mixture density that finds the actions, for logs where several actions have the same Δs; 0: a regression."""
     episodes: int = 10
     """Number of episodes in the environment, of each checkpoint."""
     seed: int = 0
@@ -128,6 +130,7 @@ class Command:
             last=self.last,
             weights=self.weights,
             scale=self.scale,
+            components=self.components,
             episodes=self.episodes,
             seed=self.seed,
         )
