@@ -1,9 +1,11 @@
 """Speed of OSO-DecQN's update, as JSON: `python -m benchmarks.oso_decqn_update [--repeats 5]`.
 
-Four ratios, each measured in turns within one process, because machines are noisy:
-useful FLOP/s of the update against a plain float32 matmul of the same machine, at the paper's size and at the
-`cpu` scale; the same update in vectorised PyTorch (where it is installed); the cost at M=78 against M=17.
-Useful FLOPs are those of matrix products alone: three forward passes and one backward pass.
+Ratios, each measured in turns within one process, because machines are noisy:
+the update against its limit, at the paper's size and at the `cpu` scale; useful FLOP/s against a plain float32 matmul
+of the same machine; the same update in vectorised PyTorch (where it is installed); the cost at M=78 against M=17.
+Useful FLOPs are those of matrix products alone: three forward passes and one backward pass, and those of what is learnt
+of the log's support. The limit is these FLOPs at the rate of the hidden layers' batched product, plus the bytes that
+Adam and the target network move at the bandwidth of a loop over as much memory. For one thread: `taskset -c 0`.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import numpy as np
 from actionless.offline.learner import Batch, Spec
 from actionless.offline.methods import METHODS
 from actionless.offline.oso_decqn import OsoDecqn, OsoDecqnConfig
+from actionless.offline.support import EVERY
 from benchmarks.measure import in_fresh_process, timed
 
 ROWS, MATMUL = 20_000, 1024
@@ -41,10 +44,33 @@ class Size:
 
     @property
     def flops(self) -> int:
-        """Of one update: forward on s, twice on s', and backward; the inputs need no gradient."""
-        sizes = (self.state_dim, *self.hidden, self.state_dim * self.bins)
-        layers = [2 * a * b * self.batch * self.ensemble for a, b in pairwise(sizes)]
-        return 5 * sum(layers) - layers[0]
+        """Of one update: forward on s, twice on s', and backward; the inputs need no gradient. The support's networks
+        see every fourth row, forward and backward."""
+        layers = [2 * self.batch * self.ensemble * a * b for a, b in pairwise(self.layers)]
+        support = [2 * (self.batch // EVERY) * a * b for sizes in self.support_layers for a, b in pairwise(sizes)]
+        return 5 * sum(layers) - layers[0] + 3 * sum(support)
+
+    @property
+    def bytes(self) -> int:
+        """Of one update: Adam reads weights, gradient and two moments, and writes all but the gradient; the target
+        network is read and written."""
+        moved = self.ensemble * parameters(self.layers) * (4 + 3 + 2)
+        return 4 * (moved + sum(map(parameters, self.support_layers)) * (4 + 3))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Of each network."""
+        return self.state_dim, *self.hidden, self.state_dim * self.bins
+
+    @property
+    def support_layers(self) -> tuple[tuple[int, ...], ...]:
+        """Of the networks of distances and of rewards."""
+        return (self.state_dim, *self.hidden, 1), (2 * self.state_dim, *self.hidden, 1)
+
+
+def parameters(layers: tuple[int, ...]) -> int:
+    """Weights and biases of a network."""
+    return sum((a + 1) * b for a, b in pairwise(layers))
 
 
 PAPER = Size((512, 512, 512), 17)
@@ -96,18 +122,30 @@ def matmuls(count: int) -> Callable[[], None]:
     return lambda: jax.block_until_ready(loop(a))
 
 
-def batched_products(count: int) -> Callable[[], None]:
-    """The products that the update is made of: one per member, at the paper's size."""
-    x, w = (jnp.asarray(a) for a in batched_operands())
+def batched_products(size: Size, count: int) -> Callable[[], None]:
+    """The products that the update is made of: one per member, of two hidden layers."""
+    x, w = (jnp.asarray(a) for a in batched_operands(size))
     loop = jax.jit(lambda x, w: jax.lax.scan(lambda y, _: (y @ w, None), x, None, length=count)[0])
     return lambda: jax.block_until_ready(loop(x, w))
 
 
-def torch_batched_products(count: int) -> Callable[[], None]:
+def memory_passes(size: Size, count: int) -> Callable[[], None]:
+    """x ← x / 2 + y over as many bytes as one update moves, read twice and written once."""
+    x, y = jnp.zeros(size.bytes // 12), jnp.ones(size.bytes // 12)
+    loop = jax.jit(lambda x, y: jax.lax.fori_loop(0, count, lambda _, x: 0.5 * x + y, x), donate_argnums=0)
+    held = [x]
+
+    def run() -> None:
+        held[0] = jax.block_until_ready(loop(held[0], y))
+
+    return run
+
+
+def torch_batched_products(size: Size, count: int) -> Callable[[], None]:
     """The same in PyTorch."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    x, w = (torch.from_numpy(a) for a in batched_operands())
+    x, w = (torch.from_numpy(a) for a in batched_operands(size))
 
     def run() -> None:
         y = x
@@ -117,10 +155,10 @@ def torch_batched_products(count: int) -> Callable[[], None]:
     return run
 
 
-def batched_operands() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(PAPER.ensemble, PAPER.batch, 512)).astype(np.float32)
-    return x, (rng.normal(size=(PAPER.ensemble, 512, 512)) / 512**0.5).astype(np.float32)
+def batched_operands(size: Size) -> tuple[np.ndarray, np.ndarray]:
+    rng, width = np.random.default_rng(0), size.hidden[0]
+    x = rng.normal(size=(size.ensemble, size.batch, width)).astype(np.float32)
+    return x, (rng.normal(size=(size.ensemble, width, width)) / width**0.5).astype(np.float32)
 
 
 def torch_updates(size: Size, updates: int) -> Callable[[], None]:
@@ -174,6 +212,11 @@ def torch_updates(size: Size, updates: int) -> Callable[[], None]:
     return run
 
 
+def product_flops(size: Size) -> int:
+    """Of one batched product of two hidden layers."""
+    return 2 * size.ensemble * size.batch * size.hidden[0] ** 2
+
+
 def in_turns(contestants: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
     """Best seconds of each, measured in turns after one unmeasured call that compiles.
 
@@ -214,28 +257,29 @@ def measure(repeats: int, updates: int) -> dict:
     multiplications = 4 * updates
     contestants = {f"jax/{name}": jax_updates(size, updates) for name, size in sizes.items()}
     contestants["matmul"] = matmuls(multiplications)
-    contestants["jax/products"] = batched_products(multiplications)
+    contestants |= {f"products/{name}": batched_products(size, multiplications) for name, size in sizes.items()}
+    contestants |= {f"memory/{name}": memory_passes(size, updates) for name, size in sizes.items()}
     torch_present = importlib.util.find_spec("torch") is not None
     if torch_present:
         import torch  # pyright: ignore[reportMissingImports]
 
         torch.set_num_threads(len(os.sched_getaffinity(0)))
-        contestants["torch/products"] = torch_batched_products(multiplications)
+        contestants["torch products"] = torch_batched_products(PAPER, multiplications)
         contestants |= {f"torch/{name}": torch_updates(size, updates) for name, size in sizes.items()}
     best = in_turns(contestants, repeats)
     rate = multiplications * 2 * MATMUL**3 / best["matmul"]
-    product = multiplications * 2 * PAPER.ensemble * PAPER.batch * 512**2
+    rates = {name: multiplications * product_flops(size) / best[f"products/{name}"] for name, size in sizes.items()}
+    limits = {name: updates * size.flops / rates[name] + best[f"memory/{name}"] for name, size in sizes.items()}
     result: dict = {
         "threads": len(os.sched_getaffinity(0)),
         "matmul_gflops": rate / 1e9,
-        "batched_product_gflops": {
-            name.removesuffix("/products"): product / s / 1e9 for name, s in best.items() if name.endswith("/products")
+        "batched_product_gflops": {name: each / 1e9 for name, each in rates.items()},
+        "memory_gb_per_second": {
+            name: updates * size.bytes / best[f"memory/{name}"] / 1e9 for name, size in sizes.items()
         },
-        "milliseconds": {
-            name: 1e3 * s / updates
-            for name, s in best.items()
-            if name.removeprefix("jax/").removeprefix("torch/") in sizes
-        },
+        "limit_milliseconds": {name: 1e3 * limit / updates for name, limit in limits.items()},
+        "share_of_limit": {name: limit / best[f"jax/{name}"] for name, limit in limits.items()},
+        "milliseconds": {name: 1e3 * s / updates for name, s in best.items() if name.startswith(("jax/", "torch/"))},
         "share_of_matmul_rate": {
             name: size.flops * updates / best[f"jax/{name}"] / rate for name, size in sizes.items()
         },
@@ -245,6 +289,8 @@ def measure(repeats: int, updates: int) -> dict:
         },
     }
     if torch_present:
+        product = multiplications * product_flops(PAPER)
+        result["torch_batched_product_gflops"] = product / best["torch products"] / 1e9
         result["speed_over_torch"] = {name: best[f"torch/{name}"] / best[f"jax/{name}"] for name in sizes}
     else:
         result["speed_over_torch"] = "not measured: PyTorch is not installed (pip install torch)"
