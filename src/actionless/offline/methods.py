@@ -72,8 +72,8 @@ _VALUES: dict[ScaleName, Size] = {
 }
 
 _IMITATION: dict[ScaleName, Size] = {
-    "smoke": Size(300, 64, {"hidden": (32, 32), "learning_rate": 1e-3, "average_rate": 1e-2}),
-    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4, "average_rate": 5e-3}),
+    "smoke": Size(300, 64, {"hidden": (32, 32), "learning_rate": 1e-3}),
+    "cpu": Size(25_000, 256, {"hidden": (256, 256), "learning_rate": 3e-4}),
     "paper": Size(3_000_000, 256),
 }
 
