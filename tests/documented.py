@@ -32,7 +32,7 @@ SHOWN = ("text", "toml", "json", "html")
 """Languages of blocks that hold nothing to do."""
 
 SHORTER = {
-    "pretrain": {"--scale": "smoke", "--steps": "60"},
+    "pretrain": {"--scale": "smoke", "--steps": "60", "--log-every": "10", "--evaluate-every": "10"},
     "train": {"--scale": "smoke", "--steps": "400", "--episodes": "1", "--seeds": "1"},
     "finetune": {"--scale": "smoke", "--offline-steps": "100", "--steps": "100", "--episodes": "1"},
     "evaluate": {"--scale": "smoke", "--episodes": "1"},
