@@ -230,7 +230,7 @@ class Odd(Guidance):
         (Odd(metrics={"step": 5.0}), "guidance 'Odd' reports 'step', which there is already: rename it"),
         (Odd(metrics={"loss": 5.0}), "guidance 'Odd' reports 'loss', which there is already: rename it"),
         (Odd(observe=None), "guidance 'Odd': observe gave None, and has to return its columns"),
-        (Odd(change_batch=None), "guidance 'Odd': change_batch gave None, and has to return the batch"),
+        (Odd(change_batch=None), "guidance 'Odd' gave None as a batch, and has to return the batch"),
     ],
 )
 def test_a_mistake_in_your_own_guidance_is_named(tmp_path, guidance, message):

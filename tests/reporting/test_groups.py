@@ -20,7 +20,7 @@ def test_seeds_of_the_same_settings_are_one_group_and_guidance_names_it(tmp_path
         guided(tmp_path / "d", 1.0, seed=1),
     )
     assert (section.verb, section.title) == ("train", "Hopper-v5")
-    assert labels(section) == {"td3 alone": [0, 1], "td3 guided": [0, 1]}
+    assert labels(section) == {"td3 alone": [0, 1], "td3 guided by switch": [0, 1]}
 
 
 def test_where_nothing_is_guided_the_agent_is_name_enough(tmp_path):
@@ -53,7 +53,7 @@ def test_a_seed_of_the_guide_for_each_seed_of_the_agent_is_one_group(tmp_path):
         guided(tmp_path / "a", 1.0, seed=0, policy="/runs/hopper/seed-0"),
         guided(tmp_path / "b", 1.0, seed=1, policy="/runs/hopper/seed-1"),
     )
-    assert labels(section) == {"td3 guided": [0, 1]}
+    assert labels(section) == {"td3 guided by switch": [0, 1]}
 
 
 def test_the_same_run_twice_counts_once_with_a_note(tmp_path):

@@ -23,6 +23,19 @@ MEMORY = 5000
 """Steps after which one counts for a third (1/e)."""
 
 
+USED_THROUGHOUT = 0.95
+"""Where the log was used for at least this share of a run, nobody needs to know of the rest."""
+
+
+def suspended(what: str, share: float, correlation: float | None) -> str:
+    """The sentence of a report."""
+    known = "" if correlation is None else f" (correlation {correlation:.2f})"
+    return (
+        f"{what} was suspended for {share:.0%} of the run, because the rewards of steps near the log differ from the "
+        f"log's{known}. Is the log of this environment, with the same rewards?"
+    )
+
+
 class Sums(NamedTuple):
     """Of the steps that counted, the newest most: all that changes."""
 

@@ -60,6 +60,10 @@ class AgentSettings(Settings, abc.ABC):
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Agent":
         """An agent that has learnt nothing."""
 
+    def with_layer_norm(self) -> "AgentSettings":
+        """With LayerNorm in the critics, where the agent knows it; the same where it does not."""
+        return self
+
     def for_policy(self) -> "AgentSettings":
         """What a saved policy is rebuilt from: settings of an agent that acts in the same way.
 

@@ -1,5 +1,6 @@
 """SAC: a random policy that is paid for its entropy, at a temperature that is learnt too."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class SacConfig(AgentSettings, kind="sac"):
     """Share of the critics that enters the target critics at each update."""
     layer_norm: bool = False
     """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
+
+    def with_layer_norm(self) -> "SacConfig":
+        """With LayerNorm in the critics."""
+        return dataclasses.replace(self, layer_norm=True)
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""

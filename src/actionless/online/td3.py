@@ -1,5 +1,6 @@
 """TD3: a deterministic policy, twin critics, a smoothed target, and a policy that moves later than its critics."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -33,6 +34,10 @@ class Td3Config(AgentSettings, kind="td3"):
     """Standard deviation of the noise on the actions taken."""
     layer_norm: bool = False
     """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
+
+    def with_layer_norm(self) -> "Td3Config":
+        """With LayerNorm in the critics."""
+        return dataclasses.replace(self, layer_norm=True)
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""

@@ -197,12 +197,14 @@ class OnlineLoop(Loop[OnlineState]):
         return state._replace(train_state=after)
 
     def _changed(self, batches: Transitions, step: int, updates: int) -> Transitions:
-        """Batches after each guidance in its turn."""
+        """Batches after each guidance in its turn: first their rows, then what the rows hold."""
         draw = Draw(step, updates, self.config.batch_size, self._columns_of)
-        for each in self._guidance:
-            before, batches = batches, each.change_batch(batches, draw)
+        changes = [(each.name, each.change_rows) for each in self._guidance]
+        changes += [(each.name, each.change_batch) for each in self._guidance]
+        for name, change in changes:
+            before, batches = batches, change(batches, draw)
             if batches is not before:
-                unchanged_shapes(before, batches, each.name)
+                unchanged_shapes(before, batches, name)
         return batches
 
     def _columns_of(self, rows: LogRows) -> dict[str, Shaped[np.ndarray, " rows"]]:

@@ -178,7 +178,8 @@ def train_settings(
     fixed = (*_NOT_OF_TRAIN, *(() if entry.bins_actions else ("action_bins",)))
     settings = changed(settings, given, agent, fixed=fixed).completed()
     _require_own(settings.learner, entry.config, agent)
-    return dataclasses.replace(settings, guidance=kinds.completed(settings.guidance, guide, settings.steps))
+    parts = kinds.completed(settings.guidance, guide, settings.steps)
+    return dataclasses.replace(settings, guidance=parts, learner=kinds.agent_settings(parts, settings.learner))
 
 
 def finetune_settings(
