@@ -56,8 +56,9 @@ def page_of(tmp_path):
 
 def test_every_metric_has_its_chart_and_every_chart_its_place(tmp_path, page_of):
     page = page_of(guided(tmp_path / "a", 1.0, 2.0), pretrained(tmp_path / "b", 0.5))
-    train = "return episode-return guided-share reward idm-loss realised realised-td3-guided-by-switch missed".split()
-    expected = [f"chart-0-{key}" for key in (*train, "loss", "q-mean")] + ["chart-1-accuracy", "chart-1-loss"]
+    train = ["return", "episode-return", "guided-share", "reward", "idm-loss", "realised"]
+    train += ["realised-td3-guided-by-switch", "missed", "loss", "q-mean"]
+    expected = [f"chart-0-{key}" for key in train] + ["chart-1-accuracy", "chart-1-loss"]
     assert list(page.charts) == page.places == expected
 
 
