@@ -181,5 +181,5 @@ def test_a_log_that_pays_the_opposite_adds_nothing(sign, used):
 
 
 def test_settings_are_checked_as_everywhere():
-    with pytest.raises(ActionlessError, match="kappa=-1.0"):
+    with pytest.raises(ActionlessError, match=r"kappa=-1\.0"):
         PotentialReward(Walk(), linear((10.0,)), kappa=-1.0)
