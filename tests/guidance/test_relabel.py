@@ -145,8 +145,11 @@ def test_nothing_is_used_where_the_models_disagree():
     assert metrics["relabel/disagreement"] > 0
 
 
-def test_no_share_is_the_agent_alone_to_the_bit(tmp_path, values):  # noqa: F811
-    run(tmp_path / "none", guide=values, guidance="relabel", share=0.0, plain_critics=True)
+@pytest.mark.parametrize(
+    "nothing", [{"guidance": "relabel", "share": 0.0, "plain_critics": True}, {"guidance": "switch", "beta": 0.0}]
+)
+def test_no_share_and_no_turn_are_the_agent_alone_to_the_bit(tmp_path, values, nothing):  # noqa: F811
+    run(tmp_path / "none", guide=values, **nothing)
     run(tmp_path / "alone", guide=values, guidance="normalise")
     ours, theirs = last_checkpoint(tmp_path / "none"), last_checkpoint(tmp_path / "alone")
     for name in theirs:
