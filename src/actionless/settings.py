@@ -117,7 +117,11 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse what is out of bounds, naming the field and what to choose."""
         for name, hint in _hints(type(self)).items():
-            check_value(name, getattr(self, name), hint)
+            given = getattr(self, name)
+            value = _plain(given, hint)
+            if value is not given:
+                object.__setattr__(self, name, value)
+            check_value(name, value, hint)
         self.check()
 
     def check(self) -> None:
@@ -230,7 +234,7 @@ def is_part(hint: Any) -> bool:
 
 
 def _holds_parts(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and any(isinstance(note, _Parts) for note in get_args(hint)[1:])
+    return _has_mark(hint, _Parts)
 
 
 def changed(
@@ -259,8 +263,9 @@ def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, An
             inner.setdefault(first, {})[tuple(rest)] = (name, value)
         else:
             assert isinstance(first, str)
-            values[first] = _plain(value)
-            check_value(name, values[first], _hints(type(holder))[first])  # here, where the user's name for it is known
+            hint = _hints(type(holder))[first]
+            values[first] = _plain(value, hint)
+            check_value(name, values[first], hint)  # here, where the user's name for it is known
     if isinstance(holder, tuple):
         return tuple(_replaced(part, inner[i]) if i in inner else part for i, part in enumerate(holder))
     for name, part in inner.items():
@@ -268,10 +273,12 @@ def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, An
     return dataclasses.replace(holder, **values)
 
 
-def _plain(value: Any) -> Any:
-    """Lists as tuples, and numbers of NumPy as Python's."""
+def _plain(value: Any, hint: Any = None) -> Any:
+    """Lists as tuples, numbers of NumPy as Python's; where texts are listed, one text with commas stands for them."""
     if isinstance(value, list):
         return tuple(map(_plain, value))
+    if isinstance(value, str) and plain_type(hint) == tuple[str, ...]:
+        return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
     return float(value) if isinstance(value, numbers.Real) and not isinstance(value, int | float) else value
@@ -305,6 +312,11 @@ def _own_help(cls: type) -> dict[str, str]:
 def settings_fields(cls: type[Settings]) -> dict[str, Any]:
     """The annotations of the fields that a user may choose, without bounds."""
     return {name: plain_type(hint) for name, hint in _hints(cls).items() if not _is_derived(hint)}
+
+
+def marked(cls: type[Settings], mark: type) -> tuple[str, ...]:
+    """Names of the fields whose annotation carries an object of the class `mark`."""
+    return tuple(name for name, hint in _hints(cls).items() if _has_mark(hint, mark))
 
 
 def plain_type(hint: Any) -> Any:
@@ -417,7 +429,11 @@ def _unwrapped(hint: Any) -> tuple[Any, Bounds | None]:
 
 
 def _is_derived(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and any(isinstance(note, _Derived) for note in get_args(hint)[1:])
+    return _has_mark(hint, _Derived)
+
+
+def _has_mark(hint: Any, mark: type) -> bool:
+    return get_origin(hint) is Annotated and any(isinstance(note, mark) for note in get_args(hint)[1:])
 
 
 @functools.cache

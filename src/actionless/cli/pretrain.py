@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from actionless.cli.flags import Flags, flags_class
+from actionless.cli.read_flags import ReadFlags
 from actionless.cli.sinks import SinkFlags
 from actionless.data.options import ReadOptions
 from actionless.offline.methods import DEFAULT_METHOD, METHODS
@@ -63,7 +64,7 @@ class Command:
         default_factory=SettingFlags
     )
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Learn, then print where the policy is."""
@@ -77,7 +78,7 @@ class Command:
             scale=self.scale,
             seed=self.seed,
             seeds=self.seeds,
-            read=self.read,
+            read=ReadOptions(**self.read.given()),
             overwrite=self.overwrite,
             sinks=self.sinks.chosen,
             **self.settings.given(),
