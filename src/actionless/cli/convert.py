@@ -10,12 +10,13 @@ examples:
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from actionless.cli.output import note, show_warnings
 from actionless.cli.read_flags import ReadFlags
+from actionless.data.convert import MinariStorageName, check_target, convert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +29,12 @@ class Command:
     """Where to write: FILE.parquet, FILE.npz or minari:ID."""
     overwrite: bool = False
     """Replace existing files."""
-    storage: Literal["hdf5", "arrow", "parquet"] = "hdf5"
+    storage: MinariStorageName = "hdf5"
     """How a Minari data set is stored."""
     read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Read, write, print the size and fingerprint of the log."""
-        from actionless.data.convert import check_target, convert
         from actionless.data.read import read
 
         check_target(self.out, overwrite=self.overwrite, storage=self.storage)

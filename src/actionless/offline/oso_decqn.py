@@ -29,7 +29,7 @@ from actionless.offline.learner import (
     Watch,
     by_bin,
 )
-from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
+from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, TdLoss, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
 from actionless.offline.support import SupportLearner
 from actionless.optimise import Adam, polyak
@@ -86,7 +86,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """γ: what a reward one step later is worth."""
     target_rate: Fraction = 1e-3
     """τ: share of the online network that enters the target network at each update."""
-    loss: Literal["mse", "huber"] = "mse"
+    loss: TdLoss = "mse"
     """Loss of the TD error. By default the square, and Huber for logs of factorised DMC, as in the paper."""
     logits: Literal["utilities", "scaled"] = "utilities"
     """Softmax and log-sum-exp of U_j, or of U_j / M: the softmax of Q itself over every joint Δs."""
