@@ -87,6 +87,14 @@ Derived = Annotated[Value, _Derived()]
 """`Derived[int]`: filled in by the program."""
 
 
+class AutoMark:
+    """Marks a field whose default the scale, the method or the run decides."""
+
+
+Auto = Annotated[Value, AutoMark()]
+"""`Auto[int]`: shown to users with the default `auto`, whatever it is in one case."""
+
+
 class _Parts:
     """Marks a field that holds several groups of settings."""
 

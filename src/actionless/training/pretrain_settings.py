@@ -14,6 +14,7 @@ from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
+    Auto,
     Bounds,
     Count,
     Derived,
@@ -57,9 +58,9 @@ class PretrainSettings(Settings):
 
     method: Derived[str]
     scale: Derived[ScaleName]
-    steps: Count
+    steps: Auto[Count]
     """Number of updates. By default the scale's."""
-    batch_size: Count
+    batch_size: Auto[Count]
     """Transitions in each update, or windows of them for a method that looks at several in a row. By default the
     scale's."""
     learner: LearnerConfig
@@ -140,4 +141,4 @@ def pretrain_options() -> tuple[DeclaredSetting, ...]:
         for name, entry in METHODS.items()
     }
     example = resolve(DEFAULT_METHOD, DEFAULT_SCALE, {})
-    return declared_settings(example, {"learner": alternatives}, auto=("steps", "batch_size"))
+    return declared_settings(example, {"learner": alternatives})
