@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from actionless.errors import ActionlessError
 
 SettingsType = TypeVar("SettingsType", bound="Settings")
@@ -351,6 +353,8 @@ def to_json(value: Any) -> Any:
         return [to_json(part) for part in value]
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.name, "values": value.tolist()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     made_of = value if hasattr(value, "__qualname__") else type(value)
@@ -389,9 +393,18 @@ def _decoded(hint: Any, stored: Any, where: str) -> Any:
         return _object(cls, {name: part for name, part in stored.items() if name != "kind"}, where)
     if isinstance(bare, type) and dataclasses.is_dataclass(bare):
         return _object(bare, stored, where)
+    if getattr(bare, "array_type", None) is np.ndarray:  # an annotation such as `Float[np.ndarray, "rows"]`
+        return _array(stored, where)
     if get_origin(bare) is tuple and isinstance(stored, list):
         return tuple(_decoded(get_args(bare)[0], part, where) for part in stored)
     return stored
+
+
+def _array(stored: Any, where: str) -> np.ndarray:
+    try:
+        return np.array(stored["values"], stored["dtype"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ActionlessError(f"{where}: {stored!r} stands where an array should be: restore the file") from error
 
 
 def _decoded_union(options: tuple[Any, ...], stored: Any, where: str) -> Any:
