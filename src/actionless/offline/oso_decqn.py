@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.discretise import Discretiser
-from actionless.networks import Ensemble
+from actionless.networks import Ensemble, chosen, q_values
 from actionless.offline.data_sets import data_set
 from actionless.offline.learner import (
     Batch,
@@ -231,22 +231,6 @@ def utilities(
 ) -> Float[Array, "members batch bins dim"]:
     """U_j^e(s, k)."""
     return by_bin(network(states), spec)
-
-
-def chosen(
-    values: Float[Array, "*members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "*members batch dim"]:
-    """The value of bin Δs_j in each dimension j."""
-    bins = jnp.arange(values.shape[-2], dtype=delta.dtype)
-    picked = (delta[:, None] == bins[None, :, None]).astype(values.dtype)
-    return (values * jnp.broadcast_to(picked, values.shape)).sum(axis=-2)
-
-
-def q_values(
-    u: Float[Array, "members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "members batch"]:
-    """Q^e(s, Δs): the mean utility over dimensions (Equation 1)."""
-    return chosen(u, delta).mean(axis=-1)
 
 
 def logits(
