@@ -125,7 +125,7 @@ class PotentialGuidance(Guidance):
     """Adds the potential's part to rewards when a batch is drawn."""
 
     headline = ("potential/mean",)
-    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(of_last=True)}  # noqa: RUF012
+    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(from_last_step=True)}  # noqa: RUF012
     state: PotentialState
     """For checkpoints: arrays alone, changed in place."""
 
