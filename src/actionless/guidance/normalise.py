@@ -12,7 +12,7 @@ from actionless.settings import ScaleName
 
 @dataclass(frozen=True)
 class NormaliseSettings(GuidanceSettings, kind="normalise"):
-    """Nothing to set."""
+    """The kind `normalise`. It has no options."""
 
     def create(self, context: GuidanceContext) -> "Normalise":
         """The log's units."""
