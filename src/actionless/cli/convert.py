@@ -21,8 +21,6 @@ from actionless.data.convert import MinariStorageName, check_target, convert
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless convert` takes."""
-
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
     """The log to read; see `actionless inspect --help`."""
     out: Annotated[str, tyro.conf.arg(metavar="OUT")]

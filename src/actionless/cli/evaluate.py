@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless evaluate` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run of `actionless pretrain`, or a saved policy."""
     data: Annotated[str | None, tyro.conf.arg(metavar="HELD_OUT")] = None

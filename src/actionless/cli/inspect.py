@@ -20,8 +20,6 @@ from actionless.cli.read_flags import ReadFlags
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless inspect` takes."""
-
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
     """The log to read."""
     json: bool = False

@@ -34,8 +34,6 @@ else:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless record` takes."""
-
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
     """The environment."""
     level: Level

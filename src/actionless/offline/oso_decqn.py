@@ -99,7 +99,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     reward_scale: Positive = 1.0
     """Rewards are multiplied by it inside the learner; values are reported in the log's rewards."""
     support: bool = True
-    """Learn beside it how far a state lies off the log, which guidance by potential needs where agents fall."""
+    """Also learn the distance of states from the log; the potential uses it in environments that can end early."""
 
     @property
     def declares(self) -> Declaration:

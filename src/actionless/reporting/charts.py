@@ -108,8 +108,8 @@ _TRAIN = (
     ChartDefinition(
         "distance",
         "Distance from the log",
-        "How far the states that the agent reaches lie off the log. Below 0.2 they are as if of the log; above 1 the "
-        "potential says little.",
+        "Distance from the log of the states that the agent reaches. Below 0.2 they are as close as the log's own "
+        "states; above 1 the potential says little.",
         "standard deviations of each variable",
         (Plotted("potential/distance"),),
     ),

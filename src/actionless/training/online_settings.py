@@ -67,18 +67,18 @@ FinetuneOnly = Annotated[Value, _FinetuneOnly()]
 
 @dataclass(frozen=True)
 class OnlineLoopSettings(Settings):
-    """How the loop works. All but `updates_together` leave what is learnt untouched."""
+    """How the loop works. Only `updates_together` changes what is learnt."""
 
     log_every: Count = 250
     """Steps between two rows of metrics.jsonl, a multiple of `updates_together`."""
     evaluate_every: Auto[Count | None] = None
     """Steps between two evaluations, a multiple of `log_every`; if not given, a tenth of the run, 10,000 at most."""
     episodes: Count = 10
-    """Episodes of each evaluation."""
+    """Number of episodes in each evaluation."""
     checkpoint_seconds: NonNegative = 30.0
-    """Least time between two checkpoints, which are taken at evaluations."""
+    """Shortest time between two checkpoints, which are written at evaluations."""
     updates_together: Count = 5
-    """Steps taken before the same number of updates follow in one dispatch."""
+    """Number of steps between two groups of updates; a group has one update per step and runs in one dispatch."""
     snapshots: bool = False
     """Keep the agent as it was at each evaluation, in RUN/snapshots."""
 
@@ -112,18 +112,18 @@ class OnlineSettings(Settings):
     """Transitions in each update."""
     learner: AgentSettings
     warm_up: Auto[TrainOnly[Whole]] = 0
-    """Random steps before the agent acts and learns."""
+    """Number of random steps before the agent acts and learns."""
     action_bins: Auto[TrainOnly[Annotated[int, Bounds(low=2)] | None]] = None
-    """Choices in each dimension of continuous actions, for agents that need choices (decqn)."""
+    """Bins per dimension of continuous actions, for agents with discrete actions (decqn)."""
     loop: OnlineLoopSettings = field(default_factory=OnlineLoopSettings)
     guide: Derived[str | None] = None
     """The directory of what was learnt from a log."""
     guidance: Parts = ()
     offline_steps: Auto[FinetuneOnly[Whole]] = 0
-    """Updates from a log with actions before the first step in the environment."""
+    """Number of updates from the log before the first step in the environment."""
     reward_scale: Auto[FinetuneOnly[Positive]] = 1.0
-    """Rewards are multiplied by it, in the log and in the environment; what is reported is in the environment's units.
-    If not given, 1, or for iql what sets the log's best and worst episode 1,000 apart."""
+    """Factor for the rewards that the agent learns from, in the log and in the environment; reports use the
+    environment's units. If not given, 1; for iql, 1,000 / (best return - worst return of the log's episodes)."""
     log_share: Derived[Fraction | None] = None
     """Share of log rows in each batch once an episode in the environment has ended; the other rows are from whole
     episodes. None draws evenly from the log and the agent's own transitions."""
