@@ -10,7 +10,7 @@ import tyro
 from actionless import cli
 from actionless.cli.flags import flags_class
 from actionless.declared import Alternative, declared_settings
-from actionless.settings import Count, Fraction, Settings
+from actionless.settings import Auto, Count, Fraction, Settings
 
 FLAGS_OF_PRETRAIN = [
     "out",
@@ -90,7 +90,7 @@ class Loop(Settings):
 @dataclass(frozen=True)
 class Whole(Settings):
     learner: Settings
-    steps: Count = 5
+    steps: Auto[Count] = 5
     """How long."""
     mode: Literal["fast", "slow"] = "fast"
     """How."""
@@ -99,7 +99,7 @@ class Whole(Settings):
 
 def parsed(*arguments, switches=()):
     choices = {"one": Alternative([Learner()]), "other": Alternative([Other()])}
-    settings = declared_settings(Whole(Learner()), {"learner": choices}, auto=("steps",))
+    settings = declared_settings(Whole(Learner()), {"learner": choices})
     made = flags_class(settings, {"": "All.", "learner": "Learner.", "loop": "Loop."}, switches=switches)
     return tyro.cli(
         made, args=list(arguments), registry=cli._registry(), config=(tyro.conf.FlagCreatePairsOff,)

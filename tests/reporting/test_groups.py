@@ -1,6 +1,9 @@
+import dataclasses
+
 from hand_made_runs import LOG, alone, guided, pretrained, returns, write_run
 
-from actionless.reporting.groups import make_sections
+from actionless import LoopSettings, OnlineLoopSettings
+from actionless.reporting.groups import _NO_EFFECT_ON_RESULTS, make_sections
 from actionless.reporting.records import read_records
 
 
@@ -83,3 +86,9 @@ def test_tasks_and_logs_have_sections_of_their_own_training_first(tmp_path):
 def test_a_run_of_a_verb_to_come_is_still_shown(tmp_path):
     (section,) = sections_of(write_run(tmp_path / "run", "distil", {"steps": 100}, returns(1.0)))
     assert (section.verb, section.title, section.groups[0].label) == ("distil", "log", "distil")
+
+
+def test_the_settings_that_change_nothing_learnt_exist():
+    """They are named here, not marked beside the field, so that a report does not import what learns."""
+    loops = {f"loop.{field.name}" for cls in (LoopSettings, OnlineLoopSettings) for field in dataclasses.fields(cls)}
+    assert set(_NO_EFFECT_ON_RESULTS) <= {"sinks", *loops}

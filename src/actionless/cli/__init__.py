@@ -168,14 +168,14 @@ def _registry() -> Any:
 
     @registry.primitive_rule
     def comma_separated(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
-        if info.type != tuple[str, ...] or tyro.conf.Positional in info.markers:
+        if info.type not in (tuple[str, ...], tuple[str, ...] | None) or tyro.conf.Positional in info.markers:
             return None
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar="A,B,C",
             instance_from_str=lambda words: tuple(part.strip() for part in words[0].split(",") if part.strip()),
-            is_instance=lambda value: isinstance(value, tuple),
-            str_from_instance=lambda value: [",".join(value)],
+            is_instance=lambda value: value is None or isinstance(value, tuple),
+            str_from_instance=lambda value: [",".join(value or ())],
         )
 
     @registry.primitive_rule

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from actionless.cli.read_flags import ReadFlags
 from actionless.data.options import ReadOptions
 from actionless.errors import ActionlessError
 from actionless.settings import ScaleName
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless evaluate` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run of `actionless pretrain`, or a saved policy."""
     data: Annotated[str | None, tyro.conf.arg(metavar="HELD_OUT")] = None
@@ -53,7 +52,7 @@ class Command:
     """Also write FOLDER/figures.json, which is what `--json` prints, and then FOLDER/result.json."""
     overwrite: bool = False
     """Replace the evaluation that is in FOLDER."""
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Measure on the log, then in the environment, and print."""
@@ -68,7 +67,8 @@ class Command:
         acts_by_itself = isinstance(policy, ActionPolicy)
         if acts_by_itself and self.data is not None:
             raise ActionlessError(f"{self.run_directory}: {policy.method} proposes no Δs to compare: remove --data")
-        diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, self.read)
+        read = ReadOptions(**self.read.given())
+        diagnosis = None if acts_by_itself else diagnose_run(self.run_directory, self.data, read)
         played = None if policy is None else self._played(policy)
         figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
         figures |= {} if played is None else played.to_dict()
@@ -88,17 +88,17 @@ class Command:
             require_free_folder(self.out, overwrite=self.overwrite)
         if (self.env is None) != (self.labelled is None):
             raise ActionlessError("--env requires --labelled (a log of that environment with actions), and the reverse")
-        if self.data is None and self.labelled is None and self.read != ReadOptions():
+        if self.data is None and self.labelled is None and self.read.given():
             raise ActionlessError(
                 "options for reading a log require --data or --labelled: the run's own log is read as for training"
             )
 
     def _played(self, policy: "Policy") -> "EnvironmentFigures":
         from actionless.analysis.rollouts import evaluate_in_environment
-        from actionless.data.read import read_with
+        from actionless.data.read import read
 
         assert self.env is not None and self.labelled is not None
-        labelled = read_with(self.labelled, dataclasses.replace(self.read, with_actions=True))
+        labelled = read(self.labelled, ReadOptions(**self.read.given()), with_actions=True)
         return evaluate_in_environment(
             policy, self.env, labelled, scale=self.scale, episodes=self.episodes, seed=self.seed
         )

@@ -61,13 +61,15 @@ def _flag(setting: DeclaredSetting, switches: Collection[str]) -> tuple[str, Any
         turn_off = f" --no-{setting.name.replace('_', '-')} turns it off." if setting.default else ""
         annotated = Annotated[bool, tyro.conf.arg(help=setting.explained + turn_off)]
         return setting.name, annotated, dataclasses.field(default=setting.default)
-    hint = f"(default: {_shown(setting.default)})"
+    hint = f"(default: {_shown(setting)})"
     annotated = Annotated[setting.type | None, tyro.conf.arg(help=setting.explained, help_behavior_hint=hint)]
     return setting.name, annotated, dataclasses.field(default=None)
 
 
-def _shown(default: Any) -> str:
-    """As it would be written on the command line."""
-    if default is None:
-        return str(AUTO)
+def _shown(setting: DeclaredSetting) -> str:
+    """The default as it would be written on the command line."""
+    default = setting.default
+    if default is None or default == ():
+        names = setting.type in (str | None, tuple[str, ...])
+        return "none" if names else str(AUTO)
     return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

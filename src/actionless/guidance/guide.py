@@ -39,10 +39,10 @@ class GuideConfig(Settings):
     capacity: Count = 1_000_000
     """Transitions that are kept for the inverse dynamics model, the newest."""
     stretch: Count = 1
-    """Steps for which the guide, or the agent, acts before it is drawn anew which of both does: so many on average."""
+    """Mean number of steps before a new draw decides who acts, the guide or the agent."""
     choice: Positive | None = None
-    """Follow the guide only as far as the agent's critic thinks well of it: with the probability that a softmax over
-    Q of the guide's action and of the agent's own gives it, at this temperature, a share of the size of Q."""
+    """Temperature of the critic's choice between the guide's and the agent's action, relative to |Q|; off if not
+    given."""
 
 
 class Counts(NamedTuple):

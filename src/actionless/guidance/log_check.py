@@ -1,7 +1,7 @@
 """Whether a guide's log fits the environment: do steps near the log pay what the log says they pay?
 
-A log of another task, or one whose rewards mean something else, would mislead an agent. Guidance that uses the log's
-values or rewards asks at every step, and ends while the answer is no.
+A log of another environment, or one whose rewards mean something else, would mislead an agent. Guidance that uses the
+log's values or rewards asks at every step, and is suspended while the answer is no.
 """
 
 from typing import NamedTuple

@@ -14,7 +14,7 @@ from actionless.settings import ScaleName
 
 @dataclass(frozen=True)
 class NormaliseSettings(GuidanceSettings, kind="normalise"):
-    """It has none."""
+    """The kind `normalise`. It has no options."""
 
     def agent_settings(self, settings: AgentSettings) -> AgentSettings:
         """States in units of the log's spread."""

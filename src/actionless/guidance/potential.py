@@ -36,12 +36,12 @@ class PotentialSettings(GuidanceSettings, kind="potential"):
     """How sure values must be, and how far the agent looks ahead by itself."""
 
     kappa: NonNegative = 3.0
-    """κ: the potential is the mean of the values less κ times their disagreement."""
+    """κ: the potential is the mean of the members' values minus κ times their disagreement."""
     reach: Positive = 1.0
-    """How far off the log the potential falls to a third (1/e), in standard deviations of each variable. It does so
-    only if episodes of the log end in terminals: elsewhere nothing is lost by leaving the log."""
+    """Distance from the log at which the potential has fallen to a third (1/e), in standard deviations of each
+    variable. It falls only if episodes of the log end in terminals."""
     horizon: Fraction = 1.0
-    """λ at the beginning: the agent's discount is λγ, and rises to γ. 1 leaves it as it is."""
+    """λ at the start of the run: the agent's discount is λγ at first and rises to γ halfway. 1 changes nothing."""
     horizon_steps: Derived[Count | None] = None
     """The step at which λ has risen to 1: half of the run."""
 
@@ -155,7 +155,7 @@ class PotentialGuidance(Guidance):
     """Adds the potential's part to rewards when a batch is drawn."""
 
     headline = ("potential/mean",)
-    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(of_last=True)}  # noqa: RUF012
+    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(from_last_step=True)}  # noqa: RUF012
     state: PotentialState
     """For checkpoints: arrays alone, changed in place."""
 

@@ -63,15 +63,15 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
     """How much of the log enters a batch, and how its actions are recovered."""
 
     share: Fraction = 0.5
-    """Share of each batch that rows of the log make up."""
+    """Share of log rows in each batch."""
     agreement: NonNegative = 3.0
-    """A row is used where the models disagree on its action at most so many times as much as they do on steps of the
-    agent that were kept from them."""
+    """Use a log row if the models' disagreement is at most this many times their disagreement on held-out steps of the
+    agent."""
     models: Count = 3
-    """Inverse dynamics models."""
+    """Number of inverse dynamics models."""
     inverse: IdmConfig = field(default_factory=IdmConfig)
     plain_critics: bool = False
-    """Leave the critics without LayerNorm."""
+    """Use critics without LayerNorm."""
 
     @property
     def reads_log(self) -> bool:

@@ -1,4 +1,4 @@
-"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and their kin).
+"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and similar agents).
 
 The model's own loop stays in charge. `GuideCallback` is the switch: what changes while the model learns is
 `_sample_action`, the one method through which an action reaches the environment and the replay buffer alike; a callback

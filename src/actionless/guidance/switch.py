@@ -21,7 +21,8 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
     """How often the guide acts, and how its inverse dynamics model learns."""
 
     beta: Fraction | None = None
-    """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
+    """Probability of following the guide, the same at every step; if not given, it falls from 0.5 to 0 halfway, as in
+    the paper."""
     schedule: PaperSchedule | Fixed | Schedule | FromPython | None = None
     """Any function from the environment step to that probability (from Python alone)."""
     normalise: Derived[bool] = True

@@ -60,7 +60,7 @@ class AfdtConfig(LearnerConfig, kind="afdt"):
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     warm_up: Whole = 10_000
-    """Updates over which the learning rate rises from nothing."""
+    """Updates over which the learning rate rises from 0."""
     weight_decay: NonNegative = 1e-4
     """Share of the weights, times the learning rate, that each update takes away."""
     max_grad_norm: Positive = 0.25

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.discretise import Discretiser
-from actionless.networks import Ensemble
+from actionless.networks import Ensemble, chosen, q_values
 from actionless.offline.data_sets import data_set
 from actionless.offline.learner import (
     Batch,
@@ -29,7 +29,7 @@ from actionless.offline.learner import (
     Watch,
     by_bin,
 )
-from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
+from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, TdLoss, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
 from actionless.offline.support import SupportLearner
 from actionless.optimise import Adam, polyak
@@ -86,7 +86,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """γ: what a reward one step later is worth."""
     target_rate: Fraction = 1e-3
     """τ: share of the online network that enters the target network at each update."""
-    loss: Literal["mse", "huber"] = "mse"
+    loss: TdLoss = "mse"
     """Loss of the TD error. By default the square, and Huber for logs of factorised DMC, as in the paper."""
     logits: Literal["utilities", "scaled"] = "utilities"
     """Softmax and log-sum-exp of U_j, or of U_j / M: the softmax of Q itself over every joint Δs."""
@@ -99,7 +99,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     reward_scale: Positive = 1.0
     """Rewards are multiplied by it inside the learner; values are reported in the log's rewards."""
     support: bool = True
-    """Learn beside it how far a state lies off the log, which guidance by potential needs where agents fall."""
+    """Also learn the distance of states from the log; the potential uses it in environments that can end early."""
 
     @property
     def declares(self) -> Declaration:
@@ -231,22 +231,6 @@ def utilities(
 ) -> Float[Array, "members batch bins dim"]:
     """U_j^e(s, k)."""
     return by_bin(network(states), spec)
-
-
-def chosen(
-    values: Float[Array, "*members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "*members batch dim"]:
-    """The value of bin Δs_j in each dimension j."""
-    bins = jnp.arange(values.shape[-2], dtype=delta.dtype)
-    picked = (delta[:, None] == bins[None, :, None]).astype(values.dtype)
-    return (values * jnp.broadcast_to(picked, values.shape)).sum(axis=-2)
-
-
-def q_values(
-    u: Float[Array, "members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "members batch"]:
-    """Q^e(s, Δs): the mean utility over dimensions (Equation 1)."""
-    return chosen(u, delta).mean(axis=-1)
 
 
 def logits(

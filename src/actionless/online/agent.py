@@ -76,6 +76,7 @@ class AgentSettings(Settings, abc.ABC):
 class LabelledSettings(AgentSettings, abc.ABC):
     """Settings of an agent that begins with a log of states and actions."""
 
+    n_step: Derived[Count] = 1
     standardise: Derived[bool] = field(default=True, kw_only=True)
 
 

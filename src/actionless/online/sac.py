@@ -25,7 +25,7 @@ Worth = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class SacConfig(AgentSettings, kind="sac"):
-    """SAC's usual settings, with the paper's sizes."""
+    """The usual settings of SAC, with the paper's sizes."""
 
     hidden: tuple[Count, ...] = (512, 512, 512)
     target_rate: Fraction = 1e-3
@@ -94,7 +94,7 @@ class Sac(Agent):
 
     @property
     def behaviour(self) -> SacBehaviour:
-        """The policy."""
+        """Acts with the policy's mean; explores by its draws."""
         return SacBehaviour(self.actor)
 
     def exploration(self) -> tuple[()]:

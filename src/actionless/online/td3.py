@@ -27,11 +27,11 @@ class Td3Config(AgentSettings, kind="td3"):
     policy_noise: NonNegative = 0.2
     """Standard deviation of the noise on the target's actions."""
     policy_noise_limit: NonNegative = 0.5
-    """That noise is clipped to this size."""
+    """The noise on the target's actions is clipped to ± this."""
     policy_delay: Count = 2
-    """Updates of the critics to one of the policy and of the target networks."""
+    """Number of critic updates for each update of the policy and the target networks."""
     exploration_noise: NonNegative = 0.1
-    """Standard deviation of the noise on the actions taken."""
+    """Standard deviation of the noise that is added to the agent's actions."""
     layer_norm: bool = False
     """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
 

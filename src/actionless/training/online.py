@@ -50,7 +50,7 @@ class Episode(NamedTuple):
     state: Real[np.ndarray, " dim"]
 
 
-class Made(NamedTuple):
+class StepTaken(NamedTuple):
     """A step in the environment."""
 
     state: Real[np.ndarray, " dim"]
@@ -182,7 +182,7 @@ class OnlineLoop(Loop[OnlineState]):
         """Steps in the environment, unless the log is still learnt from, then an update for each."""
         agent = state.train_state.learner
         behaviour = agent.behaviour
-        made: list[Made] = []
+        made: list[StepTaken] = []
         for now in range(max(step, self.config.offline_steps), stop):
             state = self._step(state, agent, behaviour, now, made)
         self._observed_together(state.replay, stop, made)
@@ -215,7 +215,9 @@ class OnlineLoop(Loop[OnlineState]):
                 values[name] = np.asarray(column, values[name].dtype)
         return values
 
-    def _step(self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int, made: list[Made]) -> OnlineState:
+    def _step(
+        self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int, made: list[StepTaken]
+    ) -> OnlineState:
         """One step in the environment, by chance, by guidance or by the agent. It is put behind those made before."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
@@ -230,7 +232,7 @@ class OnlineLoop(Loop[OnlineState]):
         after = self._environment.step(action)
         over = after.terminated or after.truncated
         seen = self._observed(episode, action, after, step)
-        made.append(Made(episode.state, action, after.reward, after.state, after.terminated))
+        made.append(StepTaken(episode.state, action, after.reward, after.state, after.terminated))
         reward = self.config.reward_scale * after.reward
         state.replay.add(episode.state, action, reward, after.state, after.terminated, over, seen)
         total, length = episode.total + after.reward, episode.length + 1
@@ -271,7 +273,7 @@ class OnlineLoop(Loop[OnlineState]):
             seen.update(values)
         return seen
 
-    def _observed_together(self, replay: Replay, stop: int, made: Sequence[Made]) -> None:
+    def _observed_together(self, replay: Replay, stop: int, made: Sequence[StepTaken]) -> None:
         """Tell guidance of several steps at once, the last of which came before `stop`."""
         if not made:
             return
