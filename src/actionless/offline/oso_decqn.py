@@ -75,7 +75,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """α: weight of the conservative penalty, in the paper's sense at every scale. By default the paper's for its data
     sets, by the log's name, and 8 for any other log."""
     penalty_factor: Positive = 1.0
-    """Factor for alpha. A short run has larger TD errors than the paper's and needs a stronger penalty: 5 at scale cpu."""
+    """Factor for alpha: short runs have larger TD errors and need a larger penalty. 5 at scale cpu."""
     ensemble: Count = 5
     """Number of networks."""
     hidden: tuple[Count, ...] = (512, 512, 512)

@@ -20,7 +20,7 @@ class Translation(Settings, abc.ABC):
     """From an agent's actions to the environment's own; saved with the agent."""
 
     @abc.abstractmethod
-    def __call__(self, actions: Actions) -> Shaped[np.ndarray, "..."] | np.generic:
+    def __call__(self, actions: Actions) -> Shaped[np.ndarray, "..."] | np.integer:
         """The environment's own actions."""
 
 
