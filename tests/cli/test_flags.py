@@ -138,5 +138,5 @@ def test_the_flags_of_pretrain(capsys, monkeypatch):
     assert "--method {oso-decqn,decqn,iql-delta,bc-delta,bc-next,bc-diff,bc-action,afdt}" in shown
     assert "--penalty-factor" in shown and "in the paper's sense at every scale" in " ".join(shown.split())
     assert re.search(r"--bins INT +Number of bins of each state variable's change\. \(default: 3\)", shown)
-    assert re.search(r"--blocks INT +Number of its blocks\. \(afdt\) \(default: 3\)", shown)
+    assert re.search(r"--blocks INT +Number of blocks of the transformer\. \(afdt\) \(default: 3\)", shown)
     assert re.search(r"--steps INT +Number of updates\..*\(default: auto\)", shown)

@@ -34,10 +34,10 @@ class GuideConfig(Settings):
 
     idm: IdmConfig = field(default_factory=IdmConfig)
     bootstrap: bool = True
-    """Let the inverse dynamics model learn from the log's states too, with the agent's own actions in place of those
-    that the log lacks."""
+    """Train the inverse dynamics model on states of the log too, with the agent's actions in place of the missing
+    ones."""
     capacity: Count = 1_000_000
-    """Transitions that are kept for the inverse dynamics model, the newest."""
+    """Number of newest transitions that the inverse dynamics model learns from."""
     stretch: Count = 1
     """Mean number of steps before a new draw decides who acts, the guide or the agent."""
     choice: Positive | None = None

@@ -53,7 +53,7 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     discount: Fraction = 0.99
-    """γ: what a reward one step later is worth."""
+    """γ: the weight of a reward one step later."""
     target_rate: Fraction = 1e-3
     """τ: share of each network of V that enters its target network at each update."""
     monte_carlo: bool = False

@@ -75,7 +75,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """α: weight of the conservative penalty, in the paper's sense at every scale. By default the paper's for its data
     sets, by the log's name, and 8 for any other log."""
     penalty_factor: Positive = 1.0
-    """What alpha is multiplied by. A short run has larger TD errors to hold than the paper's: 5 at scale cpu."""
+    """Factor for alpha: short runs have larger TD errors and need a larger penalty. 5 at scale cpu."""
     ensemble: Count = 5
     """Number of networks."""
     hidden: tuple[Count, ...] = (512, 512, 512)
@@ -83,7 +83,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     discount: Fraction = 0.99
-    """γ: what a reward one step later is worth."""
+    """γ: the weight of a reward one step later."""
     target_rate: Fraction = 1e-3
     """τ: share of the online network that enters the target network at each update."""
     loss: TdLoss = "mse"

@@ -50,9 +50,9 @@ class AgentSettings(Settings, abc.ABC):
     discount: Fraction = 0.99
     """γ: the weight of a reward one step later."""
     n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
+    """Number of rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
-    """τ: how fast target networks follow."""
+    """τ: share of each network that enters its target network at each update."""
     standardise: Derived[bool] = field(default=False, kw_only=True)
     """Whether the agent sees states in units of a log's spread."""
 
