@@ -173,7 +173,9 @@ def draw(everything: Sequence[Group]) -> None:
         axis.set_title(f"{agent.upper()}, {task}, {level} log", fontsize=10)
         axis.set_xlabel("environment steps (thousands)")
         axis.set_ylabel("return in evaluation")
-        axis.legend(fontsize=7, frameon=False, title="mean (runs), 95 % interval", title_fontsize=7)
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
+        axis.legend(loc="upper left", fontsize=7, frameon=False, title="mean (runs), 95 % interval", title_fontsize=7)
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(HERE / "curves.svg", metadata={"Date": None})
