@@ -196,25 +196,23 @@ def write_markdown(name: str, rows: Sequence[dict[str, object]]) -> None:
         (HERE / name).write_text("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n")
 
 
+def _is_reference(group: Group) -> bool:
+    """What ablations and logs that mislead are compared with: alone, and the default on the medium log."""
+    return group.way == ALONE or (group.way, group.level) == ("both", "medium")
+
+
 def main(runs: Path | None) -> None:
     """Write everything."""
     everything = groups(runs)
     rows = table(everything)
     write("table.csv", rows)
-    compared = {g.task for g in everything if g.kind == "wrong logs"}
-    of_kind = {
-        "table.md": [g.kind == "main" for g in everything],
-        "ablations.md": [
-            g.kind == "ablations"
-            or ((g.agent, g.task) == ("td3", "hopper") and g.way in ("both", ALONE) and g.level == "medium")
-            for g in everything
-        ],
-        "wrong_logs.md": [
-            g.kind == "wrong logs" or ((g.agent, g.way) == ("td3", ALONE) and g.task in compared) for g in everything
-        ],
-    }
-    for name, chosen in of_kind.items():
-        write_markdown(name, [row for row, belongs in zip(rows, chosen, strict=True) if belongs])
+    kinds = {g.kind for g in everything}
+    write_markdown("table.md", [row for row, g in zip(rows, everything, strict=True) if g.kind == "main"])
+    for kind, name in (("ablations", "ablations.md"), ("wrong logs", "wrong_logs.md")):
+        tasks = {(g.agent, g.task) for g in everything if g.kind == kind}
+        beside = [g.kind == kind or ((g.agent, g.task) in tasks and _is_reference(g)) for g in everything]
+        if kind in kinds:
+            write_markdown(name, [row for row, belongs in zip(rows, beside, strict=True) if belongs])
     points = [
         {"agent": g.agent, "task": g.task, "log": g.level, "guidance": g.way, "seed": c.seed}
         | {"step": int(step), "return": float(value)}
