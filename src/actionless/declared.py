@@ -56,6 +56,15 @@ class DeclaredSetting:
         return f"{self.help} ({self.known_to})".strip() if self.known_to else self.help
 
 
+def is_switch(setting: DeclaredSetting, switches: Collection[str] = ()) -> bool:
+    """Whether its flag stands alone (`--x`, `--no-x`) rather than before a word (`--x true`).
+
+    So it is for what is true or false by default and belongs to no alternative, or is named among `switches`.
+    """
+    decided = setting.type is bool and setting.default is not AUTO
+    return decided and (not setting.known_to or setting.name in switches)
+
+
 def declared_settings(
     example: Settings, alternatives: Mapping[str, Mapping[str, Alternative]]
 ) -> tuple[DeclaredSetting, ...]:

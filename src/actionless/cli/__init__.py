@@ -24,6 +24,7 @@ VERBS = {
     "recommend": "show in which direction each variable should move from a state",
     "record": "make a log with an agent trained in an environment",
     "resume": "resume a run that stopped",
+    "reproduce": "make a table or figure of the paper, or run a sweep of your own",
     "report": "write runs as one HTML page of charts and tables, and as figures",
     "export": "write a state policy as an ONNX file, for deployment",
     "convert": "write a log as Parquet, npz or a Minari data set",

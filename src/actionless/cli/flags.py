@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import tyro
 
-from actionless.declared import AUTO, DeclaredSetting
+from actionless.declared import AUTO, DeclaredSetting, is_switch
 
 
 class Flags:
@@ -56,8 +56,7 @@ def _made(name: str, fields: Sequence[Any], title: str) -> type[Flags]:
 
 
 def _flag(setting: DeclaredSetting, switches: Collection[str]) -> tuple[str, Any, Any]:
-    is_switch = setting.type is bool and setting.default is not AUTO
-    if is_switch and (not setting.known_to or setting.name in switches):
+    if is_switch(setting, switches):
         turn_off = f" --no-{setting.name.replace('_', '-')} turns it off." if setting.default else ""
         annotated = Annotated[bool, tyro.conf.arg(help=setting.explained + turn_off)]
         return setting.name, annotated, dataclasses.field(default=setting.default)
