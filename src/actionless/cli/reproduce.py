@@ -27,8 +27,6 @@ from actionless.settings import ScaleName
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless reproduce` takes."""
-
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME [NAME ...]")] = ()
     """Experiments of the package, `all` of them, or TOML files."""
     list: bool = False
