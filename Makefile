@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow test-peers test-sb3 test-browser lint format bench docs clean
+.PHONY: help demo test test-slow test-peers test-sb3 test-ray test-browser lint format bench docs clean
 
 help:
 	@echo "make demo    set up, then go the whole way on a small bundled log, in about five minutes"
@@ -59,6 +59,16 @@ test-sb3: .venv-sb3/ready
 	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/guidance/test_sb3.py tests/guidance/test_sb3_relabel.py
 	OMP_NUM_THREADS=1 .venv-sb3/bin/python -m pytest tests/test_documentation.py -k guide-your-agent
 
+# Ray stays out of .venv too. Its nodes are processes of this machine; the tests ask for one thread for each job.
+.venv-ray/ready: Makefile pyproject.toml
+	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check -e '.[ray]' \
+	  'beartype>=0.20' 'hypothesis>=6.100' 'pytest>=8.3'
+	touch $@
+
+test-ray: .venv-ray/ready
+	NPROC=1 OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest tests/execution/test_ray.py
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -75,4 +85,4 @@ docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv .venv-peers .venv-sb3 site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-sb3 .venv-ray site .pytest_cache .ruff_cache .hypothesis

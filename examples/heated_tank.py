@@ -1,4 +1,4 @@
-"""A heated tank as a Gymnasium task, and the log of its operators, whose actions were not recorded.
+"""A heated tank as a Gymnasium environment, and the log of its operators, whose actions were not recorded.
 
 A tank is filled through a valve, drained by a demand that wanders, and heated. Level and temperature are to stay near
 their set points; a batch ends early when the tank trips (too hot, dry or full). The log has what the sensors

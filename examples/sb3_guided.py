@@ -1,4 +1,4 @@
-"""The same agent of Stable-Baselines3 twice, alone and guided by a state policy, and how each fares in the end.
+"""The same agent of Stable-Baselines3 twice, alone and guided by a state policy; prints both returns.
 
     pip install 'actionless[sb3]'
     actionless pretrain hopper_medium-v2.hdf5 --out runs/hopper
@@ -19,7 +19,7 @@ from actionless.guidance.sb3 import GuideCallback
 def main() -> None:
     """Train both and print their returns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("environment", help="a task that Gymnasium knows")
+    parser.add_argument("environment", help="a Gymnasium id")
     parser.add_argument("policy", help="the run of a state policy, from `actionless pretrain`")
     parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -20,7 +20,7 @@ from pathlib import Path
 from safetensors.numpy import load_file
 
 ENVIRONMENT = "HalfCheetah-v5"
-METHODS = ("oso-decqn", "decqn", "bc-delta", "bc-next", "bc-diff", "afdt")
+METHODS = ("oso-decqn", "decqn", "iql-delta", "bc-delta", "bc-next", "bc-diff", "afdt")
 SMOKE = ("--scale", "smoke")
 
 
@@ -37,23 +37,11 @@ def runs(folder: Path, log: Path, labelled: Path) -> dict[str, list[str]]:
     for agent in ("td3", "sac", "decqn"):
         alone = ["train", *short, "--agent", agent]
         commands |= {f"{agent}-alone": alone, f"{agent}-guided": [*alone, "--guide", guide, "--guidance", "switch"]}
-    commands["td3-options"] = [
-        *(
-            "train",
-            *short,
-            "--n-step",
-            "3",
-            "--guide",
-            guide,
-            "--guidance",
-            "switch",
-            "--beta",
-            "0.3",
-            "--no-bootstrap",
-            "--idm-every",
-            "2",
-        ),
-    ]
+    options = "--n-step 3 --guidance switch --beta 0.3 --no-bootstrap --idm-every 2"
+    commands["td3-options"] = ["train", *short, "--guide", guide, *options.split()]
+    for kind in ("potential", "relabel", "potential,relabel"):
+        values = ["--guide", str(folder / "iql-delta"), "--guidance", kind]
+        commands[f"td3-{kind.replace(',', '-')}"] = ["train", *short, *values]
     commands["af-guide"] = ["train", *short, "--agent", "sac", "--guide", str(folder / "afdt")]
     for method in ("iql", "awac", "cal-ql", "o3f"):
         commands[method] = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from actionless.declared import AUTO, Alternative, declared_settings, documented
-from actionless.settings import Count, Derived, Fraction, Number, Settings
+from actionless.settings import Auto, Count, Derived, Fraction, Number, Settings
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Loop(Settings):
 @dataclass(frozen=True)
 class Whole(Settings):
     name: Derived[str]
-    steps: Count
+    steps: Auto[Count]
     """How long."""
     learner: Settings
     loop: Loop = field(default_factory=Loop)
@@ -53,7 +53,7 @@ COLOURS = {
     "crimson": Alternative([Red()], hidden=("glow",)),
     "blue": Alternative([Blue(rate=0.25)], auto=("shade",)),
 }
-DECLARED = {each.name: each for each in declared_settings(Whole("x", 5, Red()), {"learner": COLOURS}, auto=("steps",))}
+DECLARED = {each.name: each for each in declared_settings(Whole("x", 5, Red()), {"learner": COLOURS})}
 
 
 def test_all_are_found_by_their_flat_names_in_order():

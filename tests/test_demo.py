@@ -3,7 +3,7 @@ import pytest
 
 import actionless
 from actionless.cli import run
-from actionless.demo import FULL, LOG, QUICK, Size, _outcome, demo, returns
+from actionless.demo import LOG, Size, _outcome, demo, returns
 from actionless.errors import ActionlessError
 from actionless.runs.directory import read_manifest, read_result
 from actionless.runs.sinks import read_rows
@@ -32,12 +32,14 @@ class TestWholeWay:
     def test_the_agents_differ_in_the_guide_alone(self, shown):
         out, _, _ = shown
         alone, guided = (read_manifest(out / name / "seed-0").config for name in ("alone", "guided"))
-        assert {name for name in alone if alone[name] != guided[name]} == {"guide", "guidance"}
+        assert {name for name in alone if alone[name] != guided[name]} == {"guidance", "learner"}
+        other = {name for name, value in alone["learner"].items() if value != guided["learner"][name]}
+        assert other == {"layer_norm"}  # which guidance by rows of the log brings
 
-    def test_the_guide_acts(self, shown):
+    def test_guidance_changes_what_is_learnt(self, shown):
         out, _, _ = shown
-        shares = [row["guided_share"] for row in read_rows(out / "guided" / "seed-0" / "metrics.jsonl")]
-        assert max(shares) > 0.2
+        rows = list(read_rows(out / "guided" / "seed-0" / "metrics.jsonl"))
+        assert max(row.get("potential/share", 0) for row in rows) > 0.1
         assert not np.array_equal(returns(out / "guided"), returns(out / "alone"))
 
     def test_the_report_holds_the_runs(self, shown):
@@ -54,11 +56,6 @@ class TestWholeWay:
         out, _, _ = shown
         with pytest.raises(ActionlessError, match="out already exists: choose another --out"):
             demo(out, TINY)
-
-
-@pytest.mark.parametrize("size", [FULL, QUICK])
-def test_random_steps_leave_the_guide_most_of_its_half(size):
-    assert size.random_steps < size.steps / 2 / 4
 
 
 def test_a_folder_that_exists_is_exit_2(tmp_path, capsys):

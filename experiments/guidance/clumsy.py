@@ -44,6 +44,11 @@ def clumsy_episodes(task: str) -> list[np.ndarray]:
     return episodes
 
 
+def standard_error(values: np.ndarray) -> float:
+    """Of their mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
 def rows(runs: Path) -> Iterator[dict[str, object]]:
     """One for each task, log and number of steps before the fall."""
     settings = PotentialSettings()
@@ -55,14 +60,17 @@ def rows(runs: Path) -> Iterator[dict[str, object]]:
             for before in BEFORE:
                 states = np.array([episode[-1 - before] for episode in episodes])
                 figures = plain.of_steps(states, states)
+                value, potential = plain(states), ours(states)
                 yield {
                     "task": task,
                     "log": level,
                     "steps_before_the_fall": before,
-                    "value": round(float(plain(states).mean()), 1),
+                    "value": round(float(value.mean()), 1),
+                    "value_error": round(standard_error(value), 1),
                     "disagreement": round(float(figures.disagreement.mean()), 2),
                     "distance": round(float(figures.distance.mean()), 3),
-                    "potential": round(float(ours(states).mean()), 1),
+                    "potential": round(float(potential.mean()), 1),
+                    "potential_error": round(standard_error(potential), 1),
                 }
 
 
@@ -77,12 +85,14 @@ def main(runs: Path) -> None:
     for axis, (task, level) in zip(axes, ((t, lev) for t in TASKS for lev in LEVELS), strict=True):
         chosen = [row for row in found if (row["task"], row["log"]) == (task, level)]
         x = [-int(str(row["steps_before_the_fall"])) for row in chosen]
-        axis.plot(x, [row["value"] for row in chosen], color="#888888", label="value")
-        axis.plot(x, [row["potential"] for row in chosen], color="#d55e00", label="potential")
+        for column, colour in (("value", "#888888"), ("potential", "#d55e00")):
+            mean, error = (np.array([float(str(row[name])) for row in chosen]) for name in (column, f"{column}_error"))
+            axis.plot(x, mean, color=colour, label=column)
+            axis.fill_between(x, mean - 1.96 * error, mean + 1.96 * error, color=colour, alpha=0.2, linewidth=0)
         axis.set_title(f"{task}, {level} log", fontsize=10)
         axis.set_xlabel("steps to the fall")
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("mean over 60 episodes")
+    axes[0].set_ylabel("mean of 60 episodes, 95 % interval")
     axes[0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(HERE / "clumsy.svg", metadata={"Date": None})

@@ -1,13 +1,14 @@
 """Curves and tables of whatever `run.py` has finished.
 
-    python experiments/guidance/table.py RUNS
+    python experiments/guidance/table.py [RUNS]
 
-Writes curves.csv (every evaluation), table.md and table.csv (one row per agent, task, log and kind of guidance) and
-curves.svg beside this file. Needs matplotlib.
+Adds the finished runs of RUNS to curves.csv, which has every evaluation of every run. Writes table.md, ablations.md,
+wrong_logs.md, table.csv (one row per agent, task, log and kind of guidance) and curves.svg beside this file. Needs
+matplotlib.
 
 Areas are means over all evaluations of a run. The interquartile mean of the runs' areas and the probability that a
 guided run is above one alone have 95 % intervals, by bootstrap over runs. The score to reach is the mean of the
-last three evaluations of the agents alone; steps to it are of the mean curve of each kind.
+last three evaluations of the agents alone; the steps to it are where the mean curve of a group first reaches it.
 """
 
 import csv
@@ -20,7 +21,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from run import ALONE, WAYS, agents
+from run import ABLATIONS, ALONE, LEVELS, WAYS, Agent, agents
 
 from actionless.analysis.statistics import Estimate, aggregate, probability_of_improvement
 
@@ -52,6 +53,18 @@ class Group(NamedTuple):
         return np.array([curve.returns.mean() for curve in self.curves])
 
     @property
+    def is_alone(self) -> bool:
+        """Whether nothing but units comes from a log."""
+        return Agent(self.agent, self.task, self.level, self.way, 0).is_alone
+
+    @property
+    def kind(self) -> str:
+        """The table that it belongs to."""
+        if self.way in ABLATIONS:
+            return "ablations"
+        return "wrong logs" if self.level not in LEVELS else "main"
+
+    @property
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
         """Steps, and the mean return at each."""
         return self.curves[0].steps, np.mean([curve.returns for curve in self.curves], axis=0)
@@ -68,18 +81,34 @@ class Group(NamedTuple):
         return int(steps[reached.argmax()]) if reached.any() else None
 
 
-def groups(runs: Path) -> list[Group]:
-    """Of finished runs."""
-    found: dict[tuple[str, str, str, str], list[Curve]] = {}
-    for agent in agents():
+def groups(runs: Path | None) -> list[Group]:
+    """Of finished runs, and of those that curves.csv has from before."""
+    curves = recorded()
+    for agent in agents() if runs is not None else ():
         run = agent.job(runs).out
         if not (run / "result.json").is_file():
             continue
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        points = [(row["step"], row["eval/return"]) for row in rows if "eval/return" in row]
+        points = [(row["step"], round(row["eval/return"], 2)) for row in rows if "eval/return" in row]
         steps, returns = map(np.array, zip(*points, strict=True))
-        found.setdefault((agent.name, agent.task, agent.level, agent.way), []).append(Curve(agent.seed, steps, returns))
-    return [Group(*key, curves) for key, curves in found.items()]
+        curves[agent] = Curve(agent.seed, steps, returns)
+    found: dict[tuple[str, str, str, str], list[Curve]] = {}
+    for agent in agents():
+        if agent in curves:
+            found.setdefault((agent.name, agent.task, agent.level, agent.way), []).append(curves[agent])
+    return [Group(*key, sorted(curves, key=lambda curve: curve.seed)) for key, curves in found.items()]
+
+
+def recorded() -> dict[Agent, Curve]:
+    """The curves in curves.csv."""
+    file = HERE / "curves.csv"
+    points: dict[Agent, list[tuple[int, float]]] = {}
+    if file.exists():
+        with file.open() as rows:
+            for row in csv.DictReader(rows):
+                agent = Agent(row["agent"], row["task"], row["log"], row["guidance"], int(row["seed"]))
+                points.setdefault(agent, []).append((int(row["step"]), float(row["return"])))
+    return {agent: Curve(agent.seed, *map(np.array, zip(*own, strict=True))) for agent, own in points.items()}
 
 
 def alone_of(group: Group, everything: Sequence[Group]) -> Group | None:
@@ -101,10 +130,10 @@ def table(everything: Sequence[Group]) -> list[dict[str, object]]:
         row: dict[str, object] = {
             "agent": group.agent,
             "task": group.task,
-            "log": "–" if group.way == ALONE else group.level,
+            "log": "–" if group.is_alone else group.level,
             "guidance": TITLES.get(group.way, group.way),
             "runs": len(group.curves),
-            "area": "; ".join(f"{area:,.0f}" for area in group.areas),
+            "area of each": "; ".join(f"{area:,.0f}" for area in group.areas),
             "IQM of areas": interval(aggregate(group.areas[:, None]), 0) if len(group.curves) > 1 else "–",
             "last three evaluations": f"{group.final:,.0f}",
             "probability of improvement": "–",
@@ -121,27 +150,32 @@ def table(everything: Sequence[Group]) -> list[dict[str, object]]:
 
 
 def draw(everything: Sequence[Group]) -> None:
-    """One panel per agent, task and log: each run thin, the mean of each kind thick."""
+    """One panel per agent, task and log: the mean of each kind, and its 95 % interval where there are three runs."""
     mpl.rcParams["svg.hashsalt"] = "actionless"
-    panels = list(dict.fromkeys((g.agent, g.task, g.level) for g in everything if g.way != ALONE))
-    columns = min(3, max(1, len(panels)))
+    shown = [group for group in everything if group.kind == "main"]
+    panels = list(dict.fromkeys((g.agent, g.task, g.level) for g in shown if not g.is_alone))
+    columns = min(4, max(1, len(panels)))
     lines = max(1, -(-len(panels) // columns))
-    figure, axes = plt.subplots(lines, columns, figsize=(4.4 * columns, 3.3 * lines), squeeze=False)
+    figure, axes = plt.subplots(lines, columns, figsize=(4.2 * columns, 3.2 * lines), squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     for axis, (agent, task, level) in zip(axes.flat, panels, strict=False):
-        for group in everything:
-            if (group.agent, group.task) != (agent, task) or (group.way != ALONE and group.level != level):
+        for group in shown:
+            if (group.agent, group.task) != (agent, task) or not (group.is_alone or group.level == level):
                 continue
             colour, (steps, mean) = COLOURS[group.way], group.mean
-            for curve in group.curves:
-                axis.plot(curve.steps / 1000, curve.returns, color=colour, alpha=0.25, linewidth=0.8)
-            label = f"{TITLES.get(group.way, group.way)}, {len(group.curves)} seeds"
+            label = f"{TITLES.get(group.way, group.way)} ({len(group.curves)})"
             axis.plot(steps / 1000, mean, color=colour, linewidth=2, label=label)
+            if len(group.curves) > 2:
+                returns = np.array([curve.returns for curve in group.curves])
+                band = aggregate(returns[:, None], "mean", resamples=2000)
+                axis.fill_between(steps / 1000, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
         axis.set_title(f"{agent.upper()}, {task}, {level} log", fontsize=10)
         axis.set_xlabel("environment steps (thousands)")
         axis.set_ylabel("return in evaluation")
-        axis.legend(fontsize=7, frameon=False)
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
+        axis.legend(loc="upper left", fontsize=7, frameon=False, title="mean (runs), 95 % interval", title_fontsize=7)
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(HERE / "curves.svg", metadata={"Date": None})
@@ -155,16 +189,33 @@ def write(name: str, rows: Sequence[dict[str, object]]) -> None:
         writer.writerows(rows)
 
 
-def main(runs: Path) -> None:
+def write_markdown(name: str, rows: Sequence[dict[str, object]]) -> None:
+    """As a table beside this file; none where there is nothing to say."""
+    if rows:
+        lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+        (HERE / name).write_text("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n")
+
+
+def _is_reference(group: Group) -> bool:
+    """What ablations and logs that mislead are compared with: alone, and the default on the medium log."""
+    return group.way == ALONE or (group.way, group.level) == ("both", "medium")
+
+
+def main(runs: Path | None) -> None:
     """Write everything."""
     everything = groups(runs)
     rows = table(everything)
     write("table.csv", rows)
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    (HERE / "table.md").write_text("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n")
+    kinds = {g.kind for g in everything}
+    write_markdown("table.md", [row for row, g in zip(rows, everything, strict=True) if g.kind == "main"])
+    for kind, name in (("ablations", "ablations.md"), ("wrong logs", "wrong_logs.md")):
+        tasks = {(g.agent, g.task) for g in everything if g.kind == kind}
+        beside = [g.kind == kind or ((g.agent, g.task) in tasks and _is_reference(g)) for g in everything]
+        if kind in kinds:
+            write_markdown(name, [row for row, belongs in zip(rows, beside, strict=True) if belongs])
     points = [
         {"agent": g.agent, "task": g.task, "log": g.level, "guidance": g.way, "seed": c.seed}
-        | {"step": int(step), "return": round(float(value), 2)}
+        | {"step": int(step), "return": float(value)}
         for g in everything
         for c in g.curves
         for step, value in zip(c.steps, c.returns, strict=True)
@@ -174,4 +225,4 @@ def main(runs: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

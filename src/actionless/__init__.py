@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from actionless.offline.state_policy import ActionPolicy, StatePolicy
     from actionless.online.agent_policy import AgentPolicy
     from actionless.reporting.report import report
+    from actionless.reproduction.reproduce import reproduce
     from actionless.training.finetune import finetune
     from actionless.training.online_settings import OnlineLoopSettings
     from actionless.training.pretrain import pretrain
@@ -57,6 +58,7 @@ __all__ = [
     "read",
     "record",
     "report",
+    "reproduce",
     "resume",
     "train",
 ]
@@ -88,6 +90,7 @@ _HOME = {
     "read": "actionless.data.read",
     "record": "actionless.training.record",
     "report": "actionless.reporting.report",
+    "reproduce": "actionless.reproduction.reproduce",
     "resume": "actionless.training.resume",
     "train": "actionless.training.train",
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from actionless.settings import Settings, field_help, flat_names, part_names, settings_fields
+from actionless.settings import AutoMark, Settings, field_help, flat_names, marked, part_names, settings_fields
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -56,22 +56,27 @@ class DeclaredSetting:
         return f"{self.help} ({self.known_to})".strip() if self.known_to else self.help
 
 
+def is_switch(setting: DeclaredSetting, switches: Collection[str] = ()) -> bool:
+    """Whether its flag stands alone (`--x`, `--no-x`) rather than before a word (`--x true`).
+
+    So it is for what is true or false by default and belongs to no alternative, or is named among `switches`.
+    """
+    decided = setting.type is bool and setting.default is not AUTO
+    return decided and (not setting.known_to or setting.name in switches)
+
+
 def declared_settings(
-    example: Settings,
-    alternatives: Mapping[str, Mapping[str, Alternative]],
-    auto: Collection[str] = (),
+    example: Settings, alternatives: Mapping[str, Mapping[str, Alternative]]
 ) -> tuple[DeclaredSetting, ...]:
     """Those of a settings class, in the order of its fields.
 
-    `alternatives` are the parts that may stand in a field, by the field and by their names; `auto` are further settings
-    whose default something else decides.
+    `alternatives` are the parts that may stand in a field, by the field and by their names.
     """
     found: dict[str, DeclaredSetting] = {}
     for name, path in flat_names(example).items():
         part = str(path[0]) if len(path) > 1 else ""
         if (part or name) not in alternatives:
-            declared = _declared(name, example, path, part)
-            found[name] = dataclasses.replace(declared, default=AUTO) if name in auto else declared
+            found[name] = _declared(name, example, path, part)
     for part, choices in alternatives.items():
         found |= _of_alternatives(part, choices)
     return tuple(found.values())
@@ -127,10 +132,9 @@ def _declared(name: str, example: Settings, path: Sequence[str | int], part: str
     owner: Any = example
     for step in path[:-1]:
         owner = owner[step] if isinstance(step, int) else getattr(owner, step)
-    last = str(path[-1])
-    return DeclaredSetting(
-        name, settings_fields(type(owner))[last], getattr(owner, last), field_help(type(owner)).get(last, ""), part
-    )
+    cls, last = type(owner), str(path[-1])
+    default = AUTO if last in marked(cls, AutoMark) else getattr(owner, last)
+    return DeclaredSetting(name, settings_fields(cls)[last], default, field_help(cls).get(last, ""), part)
 
 
 def _parameter(setting: DeclaredSetting) -> inspect.Parameter:

@@ -33,11 +33,11 @@ class Size:
     """Sizes of the demo; experiments/demo/README.md says how they were chosen."""
 
     updates: int
-    """Updates of the state policy."""
+    """Updates of the state policy and its values."""
     steps: int
     """Steps of each agent."""
     random_steps: int
-    """Random steps at the start, without the guide; fewer than the half of the run that is guided."""
+    """Random steps at the start."""
     seeds: int
     """Number of agents of each kind."""
     evaluations: int
@@ -46,7 +46,7 @@ class Size:
     """Episodes of each evaluation."""
 
 
-FULL = Size(updates=5_000, steps=25_000, random_steps=1_000, seeds=4, evaluations=10, episodes=3)
+FULL = Size(updates=3_000, steps=20_000, random_steps=1_000, seeds=4, evaluations=10, episodes=3)
 QUICK = Size(updates=300, steps=1_000, random_steps=100, seeds=2, evaluations=4, episodes=1)
 
 
@@ -59,16 +59,18 @@ def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SA
         remove_run(run)
     log = read(LOG)
     say(f"1/4 A log of {ENVIRONMENT}: {len(log):,} steps of {log.state_dim} variables and a reward, no actions.\n")
-    # One after the other: if one fails, the others make no sense.
+    pretraining = ("--out", str(policy), "--method", "iql-delta", "--hidden", "128,128", "--steps", str(size.updates))
+    # One after the other: if one fails, the others make no sense. All see states in the log's units, so that they
+    # differ in guidance alone.
     jobs = [
-        Job(policy, ("pretrain", str(LOG), "--out", str(policy), "--steps", str(size.updates), "--hidden", "128,128")),
-        Job(alone, _training(alone, size), after=(policy,)),
-        Job(guided, (*_training(guided, size), "--guide", str(policy), "--guidance", "paper"), after=(policy, alone)),
+        Job(policy, ("pretrain", str(LOG), *pretraining)),
+        Job(alone, (*_training(alone, size, policy), "--guidance=normalise"), after=(policy,)),
+        Job(guided, (*_training(guided, size, policy), "--inverse-hidden=64,64"), after=(policy, alone)),
     ]
     headings = {
-        policy: "2/4 Pre-training a state policy: in which direction should each variable move?",
+        policy: "2/4 Pre-training: what is each state worth, and in which direction should each variable move?",
         alone: f"3/4 Training {size.seeds} agents (SAC) without the log, {size.steps:,} steps each",
-        guided: f"\n4/4 Training {size.seeds} agents, guided by the state policy in the first half of their steps",
+        guided: f"\n4/4 Training {size.seeds} agents, guided by the log's values and by its steps",
     }
     error = worst_error(Inline().run(jobs, _Story(headings, policy, np.asarray(log.states[:1]), say)))
     if error is not None:
@@ -78,10 +80,11 @@ def demo(out: Path, size: Size = FULL, *, overwrite: bool = False, say: Say = SA
     return page
 
 
-def _training(out: Path, size: Size) -> tuple[str, ...]:
+def _training(out: Path, size: Size, policy: Path) -> tuple[str, ...]:
     evaluate_every = size.steps // size.evaluations
     options = {
         "out": out,
+        "guide": policy,
         "agent": "sac",
         "steps": size.steps,
         "seeds": size.seeds,

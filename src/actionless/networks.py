@@ -1,4 +1,4 @@
-"""Multilayer perceptrons with ReLU, alone or as an ensemble with stacked weights.
+"""Multilayer perceptrons with ReLU, alone or as an ensemble with stacked weights; Q values of factorised choices.
 
 Weights and biases are initialised uniformly in ±1/√inputs, as in PyTorch's linear layers.
 """
@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 
 class Ensemble(eqx.Module):
@@ -56,6 +56,22 @@ class MLP(eqx.Module):
     def __call__(self, inputs: Float[Array, "batch inputs"]) -> Float[Array, "batch outputs"]:
         """The output for each row of inputs."""
         return self.ensemble(inputs)[0]
+
+
+def chosen(
+    values: Float[Array, "*members batch bins dim"], choice: Int[Array, "batch dim"]
+) -> Float[Array, "*members batch dim"]:
+    """The value of the chosen bin in each dimension: of a state's change Δs, or of an action."""
+    bins = jnp.arange(values.shape[-2], dtype=choice.dtype)
+    picked = (choice[:, None] == bins[None, :, None]).astype(values.dtype)
+    return (values * jnp.broadcast_to(picked, values.shape)).sum(axis=-2)
+
+
+def q_values(
+    u: Float[Array, "members batch bins dim"], choice: Int[Array, "batch dim"]
+) -> Float[Array, "members batch"]:
+    """Q^e: the mean over dimensions of the chosen bins' utilities (Equation 1)."""
+    return chosen(u, choice).mean(axis=-1)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from actionless.errors import ActionlessError
 
 SettingsType = TypeVar("SettingsType", bound="Settings")
@@ -87,6 +89,14 @@ Derived = Annotated[Value, _Derived()]
 """`Derived[int]`: filled in by the program."""
 
 
+class AutoMark:
+    """Marks a field whose default the scale, the method or the run decides."""
+
+
+Auto = Annotated[Value, AutoMark()]
+"""`Auto[int]`: shown to users with the default `auto`, whatever it is in one case."""
+
+
 class _Parts:
     """Marks a field that holds several groups of settings."""
 
@@ -117,7 +127,11 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse what is out of bounds, naming the field and what to choose."""
         for name, hint in _hints(type(self)).items():
-            check_value(name, getattr(self, name), hint)
+            given = getattr(self, name)
+            value = _plain(given, hint)
+            if value is not given:
+                object.__setattr__(self, name, value)
+            check_value(name, value, hint)
         self.check()
 
     def check(self) -> None:
@@ -230,7 +244,7 @@ def is_part(hint: Any) -> bool:
 
 
 def _holds_parts(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and any(isinstance(note, _Parts) for note in get_args(hint)[1:])
+    return _has_mark(hint, _Parts)
 
 
 def changed(
@@ -259,8 +273,9 @@ def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, An
             inner.setdefault(first, {})[tuple(rest)] = (name, value)
         else:
             assert isinstance(first, str)
-            values[first] = _plain(value)
-            check_value(name, values[first], _hints(type(holder))[first])  # here, where the user's name for it is known
+            hint = _hints(type(holder))[first]
+            values[first] = _plain(value, hint)
+            check_value(name, values[first], hint)  # here, where the user's name for it is known
     if isinstance(holder, tuple):
         return tuple(_replaced(part, inner[i]) if i in inner else part for i, part in enumerate(holder))
     for name, part in inner.items():
@@ -268,10 +283,12 @@ def _replaced(holder: Any, changes: Mapping[tuple[str | int, ...], tuple[str, An
     return dataclasses.replace(holder, **values)
 
 
-def _plain(value: Any) -> Any:
-    """Lists as tuples, and numbers of NumPy as Python's."""
+def _plain(value: Any, hint: Any = None) -> Any:
+    """Lists as tuples, numbers of NumPy as Python's; where texts are listed, one text with commas stands for them."""
     if isinstance(value, list):
         return tuple(map(_plain, value))
+    if isinstance(value, str) and plain_type(hint) == tuple[str, ...]:
+        return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
     return float(value) if isinstance(value, numbers.Real) and not isinstance(value, int | float) else value
@@ -307,6 +324,11 @@ def settings_fields(cls: type[Settings]) -> dict[str, Any]:
     return {name: plain_type(hint) for name, hint in _hints(cls).items() if not _is_derived(hint)}
 
 
+def marked(cls: type[Settings], mark: type) -> tuple[str, ...]:
+    """Names of the fields whose annotation carries an object of the class `mark`."""
+    return tuple(name for name, hint in _hints(cls).items() if _has_mark(hint, mark))
+
+
 def plain_type(hint: Any) -> Any:
     """An annotation without its bounds, at any depth."""
     bare, _ = _unwrapped(hint)
@@ -331,6 +353,8 @@ def to_json(value: Any) -> Any:
         return [to_json(part) for part in value]
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.name, "values": value.tolist()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     made_of = value if hasattr(value, "__qualname__") else type(value)
@@ -369,9 +393,18 @@ def _decoded(hint: Any, stored: Any, where: str) -> Any:
         return _object(cls, {name: part for name, part in stored.items() if name != "kind"}, where)
     if isinstance(bare, type) and dataclasses.is_dataclass(bare):
         return _object(bare, stored, where)
+    if getattr(bare, "array_type", None) is np.ndarray:  # an annotation such as `Float[np.ndarray, "rows"]`
+        return _array(stored, where)
     if get_origin(bare) is tuple and isinstance(stored, list):
         return tuple(_decoded(get_args(bare)[0], part, where) for part in stored)
     return stored
+
+
+def _array(stored: Any, where: str) -> np.ndarray:
+    try:
+        return np.array(stored["values"], stored["dtype"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ActionlessError(f"{where}: {stored!r} stands where an array should be: restore the file") from error
 
 
 def _decoded_union(options: tuple[Any, ...], stored: Any, where: str) -> Any:
@@ -417,7 +450,11 @@ def _unwrapped(hint: Any) -> tuple[Any, Bounds | None]:
 
 
 def _is_derived(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and any(isinstance(note, _Derived) for note in get_args(hint)[1:])
+    return _has_mark(hint, _Derived)
+
+
+def _has_mark(hint: Any, mark: type) -> bool:
+    return get_origin(hint) is Annotated and any(isinstance(note, mark) for note in get_args(hint)[1:])
 
 
 @functools.cache

@@ -107,7 +107,8 @@ def test_training_and_the_summary(run, tmp_path):
     batch = Replay.create(8, spec, PlanGuide.columns).sample(np.zeros(8, np.int64), 1, 0.99)
     measured |= of_updates(agents.create_agent, spec, GuidedSacConfig(hidden=(8,)), batch)
     measured |= set(a_planners_guide().metrics())
-    measured |= {"potential/reward_correlation"}  # after 500 steps: tests/guidance/test_log_check.py sees it
+    # After 500 steps: tests/guidance/test_log_check.py sees them.
+    measured |= {"potential/reward_correlation", "relabel/reward_correlation"}
     assert measured == documented("metrics.jsonl of train")
     summary = json.loads((tmp_path / "run" / "result.json").read_text()).keys()
     assert summary | keys_of_rows(tmp_path / "run" / "timing.jsonl") == documented("result.json")

@@ -10,7 +10,7 @@ import tyro
 from actionless import cli
 from actionless.cli.flags import flags_class
 from actionless.declared import Alternative, declared_settings
-from actionless.settings import Count, Fraction, Settings
+from actionless.settings import Auto, Count, Fraction, Settings
 
 FLAGS_OF_PRETRAIN = [
     "out",
@@ -90,7 +90,7 @@ class Loop(Settings):
 @dataclass(frozen=True)
 class Whole(Settings):
     learner: Settings
-    steps: Count = 5
+    steps: Auto[Count] = 5
     """How long."""
     mode: Literal["fast", "slow"] = "fast"
     """How."""
@@ -99,7 +99,7 @@ class Whole(Settings):
 
 def parsed(*arguments, switches=()):
     choices = {"one": Alternative([Learner()]), "other": Alternative([Other()])}
-    settings = declared_settings(Whole(Learner()), {"learner": choices}, auto=("steps",))
+    settings = declared_settings(Whole(Learner()), {"learner": choices})
     made = flags_class(settings, {"": "All.", "learner": "Learner.", "loop": "Loop."}, switches=switches)
     return tyro.cli(
         made, args=list(arguments), registry=cli._registry(), config=(tyro.conf.FlagCreatePairsOff,)
@@ -138,5 +138,5 @@ def test_the_flags_of_pretrain(capsys, monkeypatch):
     assert "--method {oso-decqn,decqn,iql-delta,bc-delta,bc-next,bc-diff,bc-action,afdt}" in shown
     assert "--penalty-factor" in shown and "in the paper's sense at every scale" in " ".join(shown.split())
     assert re.search(r"--bins INT +Number of bins of each state variable's change\. \(default: 3\)", shown)
-    assert re.search(r"--blocks INT +Number of its blocks\. \(afdt\) \(default: 3\)", shown)
+    assert re.search(r"--blocks INT +Number of blocks of the transformer\. \(afdt\) \(default: 3\)", shown)
     assert re.search(r"--steps INT +Number of updates\..*\(default: auto\)", shown)

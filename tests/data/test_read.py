@@ -1,5 +1,7 @@
 """The reader is chosen by the content of a file."""
 
+import dataclasses
+import inspect
 import subprocess
 import sys
 
@@ -86,11 +88,38 @@ def test_options_that_make_no_sense(tmp_path, option, value):
         actionless.read(tmp_path / "a.npz", **{option: value})
 
 
-def test_what_python_does_not_check_is_checked(tmp_path):
+def test_what_python_does_not_check_is_checked():
     """In a process without the type checks that the tests turn on."""
     program = "import actionless; actionless.read('x.csv', reward_at='banana')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "reward_at='banana': choose 'leaving' or 'arriving'" in done.stderr
+    assert "reward_at='banana': choose 'leaving', 'arriving'" in done.stderr
+
+
+def test_an_option_that_does_not_exist():
+    with pytest.raises(ActionlessError, match=r"reward_colum: not an option of read, .*; did you mean reward_column\?"):
+        actionless.read("x.csv", reward_colum="r")
+
+
+def test_the_signature_and_the_documentation_have_every_option():
+    shown = inspect.signature(actionless.read).parameters
+    options = [field.name for field in dataclasses.fields(actionless.ReadOptions)]
+    assert list(shown) == ["data", "options", *options]
+    assert shown["reward_column"].annotation == (str | None)
+    assert "  sort = False: Sort each episode by time" in (actionless.read.__doc__ or "")
+
+
+def test_options_together_and_by_name(tmp_path):
+    (tmp_path / "log.csv").write_text("x,y,r\n1,2,0\n2,3,0\n")
+    options = actionless.ReadOptions(state_columns=("x",), reward_column="r")
+    log = actionless.read(tmp_path / "log.csv", options, state_columns=["y"])
+    assert log.state_names == ("y",)
+
+
+def test_lists_and_texts_make_options_too():
+    """In a process without the type checks that the tests turn on."""
+    program = "import actionless; print(actionless.ReadOptions(state_columns=['x', 'y'], action_columns='a, b'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "state_columns=('x', 'y')" in done.stdout and "action_columns=('a', 'b')" in done.stdout
 
 
 def test_columns_as_one_text(tmp_path):

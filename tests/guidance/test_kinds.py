@@ -64,6 +64,7 @@ class TestChoice:
             ("plans", "runs/a", STATE, r"runs/a: does not fit guidance 'plans': with it, use 'switch' or 'paper'"),
             ("plans", "runs/a", AGENT, r"runs/a: does not fit guidance 'plans': give another run"),
             ("switch,switch", "runs/a", STATE, r"guidance: 'switch' is named twice; name each kind once"),
+            ("switch,paper", "runs/a", STATE, r"guidance: 'switch' and 'paper' both have the setting \w+: name one of"),
             ([], "runs/a", STATE, r"runs/a: nothing uses this guide: name a kind of guidance too, or leave it out"),
         ],
     )

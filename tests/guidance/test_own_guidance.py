@@ -79,6 +79,46 @@ def test_it_acts_observes_changes_batches_learns_and_reports(tmp_path):
     assert stored["name"].endswith("Homing")
 
 
+class Together(Guidance):
+    """Writes how far each state lies from home, for several steps at once."""
+
+    columns = {"near": Column(np.float32, fill=-1.0)}  # noqa: RUF012
+
+    def __init__(self):
+        self.told, self.batches = [], []
+
+    def observe_together(self, steps):
+        self.told += range(steps.first, steps.first + len(steps.rewards))
+        assert steps.actions.shape == (len(steps.rewards), 2)
+        assert not steps.terminals.any()
+        return {"near": np.abs(steps.next_states).sum(axis=1)}
+
+    def change_batch(self, batch, draw):
+        self.batches.append((batch, draw))
+        return batch
+
+
+def test_several_steps_are_observed_at_once_and_before_they_are_drawn(tmp_path):
+    mine = Together()
+    run(tmp_path / "run", guidance=[mine])
+    assert mine.told == list(range(STEPS))
+    replay = last_checkpoint(tmp_path / "run")
+    expected = np.abs(replay[".replay.next_states"]).sum(axis=1)
+    np.testing.assert_allclose(replay[".replay.extra['near']"], expected, rtol=1e-5)
+    for batch, draw in mine.batches:
+        drawn = batch.extra["near"][: draw.updates * draw.batch_size]
+        np.testing.assert_allclose(drawn, np.abs(batch.next_states[: len(drawn)]).sum(axis=1), rtol=1e-5)
+
+
+def test_columns_that_were_not_declared_are_refused(tmp_path):
+    class Undeclared(Guidance):
+        def observe_together(self, steps):
+            return {"near": steps.rewards}
+
+    with pytest.raises(ActionlessError, match="guidance 'Undeclared' gives values of 'near', which its columns lack"):
+        run(tmp_path / "run", guidance=[Undeclared()])
+
+
 def test_changed_rewards_are_what_the_agent_learns_from(tmp_path):
     for name, weight in (("paid", 5.0), ("unpaid", 0.0)):
         run(tmp_path / name, guidance=[Homing(weight)])
@@ -190,7 +230,7 @@ class Odd(Guidance):
         (Odd(metrics={"step": 5.0}), "guidance 'Odd' reports 'step', which there is already: rename it"),
         (Odd(metrics={"loss": 5.0}), "guidance 'Odd' reports 'loss', which there is already: rename it"),
         (Odd(observe=None), "guidance 'Odd': observe gave None, and has to return its columns"),
-        (Odd(change_batch=None), "guidance 'Odd': change_batch gave None, and has to return the batch"),
+        (Odd(change_batch=None), "guidance 'Odd' gave None as a batch, and has to return the batch"),
     ],
 )
 def test_a_mistake_in_your_own_guidance_is_named(tmp_path, guidance, message):

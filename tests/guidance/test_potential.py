@@ -21,6 +21,7 @@ from actionless.offline.state_policy import PolicyModel, StatePolicy
 from actionless.offline.support import SupportLearner
 from actionless.online.agent import Spec
 from actionless.online.replay import Replay
+from actionless.online.td3 import Td3Config
 from actionless.runs.sinks import read_rows
 
 DISCOUNT = 0.9
@@ -108,6 +109,30 @@ def test_a_target_of_three_steps_by_hand():
     batch = guide.change_batch(replay.sample(np.array([0, 1]), 3, DISCOUNT), draw())
     # 1 + 0.9 · 2 + 0.81 · 4 + 0.729 · 5 − 1, and two steps from the second on: 2 + 0.9 · 4 + 0.81 · 5 − 3.
     np.testing.assert_allclose(batch.rewards, [8.685, 6.65], rtol=1e-6)
+
+
+def test_metrics_count_what_is_added_as_the_agent_gets_it():
+    guide = guidance()
+    guide.agent_settings(Td3Config(discount=DISCOUNT))
+    lived_through(guide, [0.1, 0.3, 0.2], [1.0, 2.0], terminated=True)
+    metrics = guide.metrics()
+    # 0.9 · 3 − 1 and, at a terminal, −3; rewards are 1.5 on average.
+    assert metrics["potential/added"] == pytest.approx((1.7 + 3.0) / 2)
+    assert metrics["potential/share"] == pytest.approx(2.35 / (2.35 + 1.5))
+
+
+def test_disagreement_on_the_log_is_that_of_its_states():
+    states = np.array([[2.0], [-1.0], [0.5]])
+    assert Potential.of(linear((1.0, 3.0)), 0.0).disagreement(states) == pytest.approx(np.abs(states).mean())
+
+
+def test_a_log_that_is_gone_costs_a_metric_and_a_warning(tmp_path, caplog):
+    data = save(point_log(), tmp_path / "point.npz")
+    actionless.pretrain(data, tmp_path / "values", method="iql-delta", scale="smoke", steps=20)
+    data.unlink()
+    run(tmp_path / "run", guide=tmp_path / "values", guidance="potential")
+    assert "the guide's log cannot be read" in caplog.text
+    assert "potential/log_disagreement" not in list(read_rows(tmp_path / "run" / "metrics.jsonl"))[-1]
 
 
 def test_an_end_is_worth_nothing():

@@ -1,8 +1,11 @@
 """The wrapper for every library: what Gymnasium expects, and that shaped returns telescope."""
 
+import dataclasses
 import warnings
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -14,7 +17,9 @@ from actionless import PotentialReward
 from actionless.errors import ActionlessError
 from actionless.guidance.potential import Potential
 from actionless.guidance.potential_reward import VectorPotentialReward
+from actionless.networks import Ensemble
 from actionless.offline.state_policy import StatePolicy
+from actionless.offline.support import SupportLearner
 
 TASK = "point_task:Point-v0"
 DISCOUNT = 0.9
@@ -137,10 +142,44 @@ def test_the_default_caution_is_that_of_guidance(values):  # noqa: F811
     policy = StatePolicy.load(values)
     env = PotentialReward(gymnasium.make(TASK), policy)
     raw, _ = gymnasium.make(TASK).reset(seed=1)
-    env.reset(seed=1)
     from actionless.guidance.potential import PotentialSettings
 
     settings = PotentialSettings()
     expected = Potential.of(policy, settings.kappa, settings.reach)(raw[None])[0]
-    assert env._newest == pytest.approx(float(expected))
+    assert env.shaping.potential(raw[None])[0] == pytest.approx(float(expected))
     assert actionless.PotentialReward is PotentialReward
+
+
+class Paid(Walk):
+    """Pays for the place, or the opposite."""
+
+    sign = 1.0
+
+    def step(self, action):
+        state, _, terminated, truncated, info = super().step(action)
+        return state, self.sign * float(state[0]), terminated, truncated, info
+
+
+@pytest.mark.parametrize(("sign", "used"), [(1.0, 1.0), (-1.0, 0.0)])
+def test_a_log_that_pays_the_opposite_adds_nothing(sign, used):
+    policy = linear((10.0,))
+    support = SupportLearner.create(1, (8,), 1e-3, jax.random.key(0)).support
+    # No step is far from the log, which pays the place that is reached.
+    distances = Ensemble((jnp.zeros((1, 1, 1)),), (jnp.full((1, 1, 1), -20.0),))
+    rewards = Ensemble((jnp.array([[[0.0], [1.0]]]),), (jnp.zeros((1, 1, 1)),))
+    support = dataclasses.replace(support, distances=distances, rewards=rewards)
+    policy = dataclasses.replace(policy, model=dataclasses.replace(policy.model, support=support))
+    rng, env = np.random.default_rng(0), PotentialReward(Paid(limit=50), policy, discount=DISCOUNT)
+    env.unwrapped.sign = sign
+    for _ in range(14):
+        rewards, infos, _, _ = episode(env, rng.uniform(-0.1, 0.1, 50))
+    added = rewards - [info["true_reward"] for info in infos]
+    assert (np.abs(added).max() > 0.1) == bool(used)
+    metrics = env.shaping.metrics()
+    assert metrics["potential/used"] == used
+    assert metrics["potential/reward_correlation"] == pytest.approx(sign)
+
+
+def test_settings_are_checked_as_everywhere():
+    with pytest.raises(ActionlessError, match=r"kappa=-1\.0"):
+        PotentialReward(Walk(), linear((10.0,)), kappa=-1.0)

@@ -1,6 +1,8 @@
 """Recovered actions: of a linear system to the last digit that matters, only where the models agree, and nothing of
 the log where nothing is asked for."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from actionless.data.log import Log
 from actionless.discretise import Discretiser
 from actionless.guidance import relabel
 from actionless.guidance.idm import IdmConfig
-from actionless.guidance.interface import Draw, OwnSteps
+from actionless.guidance.interface import Draw, Guidance, OwnSteps
 from actionless.guidance.relabel import Relabel, RelabelSettings
 from actionless.networks import Ensemble
 from actionless.offline.state_policy import PolicyModel
@@ -80,7 +82,7 @@ def guide():
 
 
 def mixed(guide, step=0, updates=2, size=16, action_type=np.float32):
-    return guide.change_batch(batch_of((updates + 1) * size, action_type), draw(step, updates, size))
+    return guide.change_rows(batch_of((updates + 1) * size, action_type), draw(step, updates, size))
 
 
 def filled(guide):
@@ -143,8 +145,11 @@ def test_nothing_is_used_where_the_models_disagree():
     assert metrics["relabel/disagreement"] > 0
 
 
-def test_no_share_is_the_agent_alone_to_the_bit(tmp_path, values):  # noqa: F811
-    run(tmp_path / "none", guide=values, guidance="relabel", share=0.0, plain_critics=True)
+@pytest.mark.parametrize(
+    "nothing", [{"guidance": "relabel", "share": 0.0, "plain_critics": True}, {"guidance": "switch", "beta": 0.0}]
+)
+def test_no_share_and_no_turn_are_the_agent_alone_to_the_bit(tmp_path, values, nothing):  # noqa: F811
+    run(tmp_path / "none", guide=values, **nothing)
     run(tmp_path / "alone", guide=values, guidance="normalise")
     ours, theirs = last_checkpoint(tmp_path / "none"), last_checkpoint(tmp_path / "alone")
     for name in theirs:
@@ -159,10 +164,62 @@ def test_critics_get_layer_norm_unless_told_not_to(tmp_path, values):  # noqa: F
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
-def test_with_the_potential(tmp_path, values):  # noqa: F811
-    run(tmp_path / "both", guide=values, guidance="potential,relabel", agreement=10.0)
-    rows = list(read_rows(tmp_path / "both" / "metrics.jsonl"))
-    assert {"relabel/error", "relabel/used", "potential/share"} <= rows[-1].keys()
+class Watched(Guidance):
+    """Remembers the rows that the agent learnt from."""
+
+    def __init__(self):
+        self.batches = []
+
+    def change_batch(self, batch, draw):
+        self.batches.append(jax.tree.map(lambda rows: rows[: draw.updates * draw.batch_size], batch))
+        return batch
+
+
+def test_rows_of_the_log_get_the_potential_too_in_either_order(tmp_path, values):  # noqa: F811
+    kinds, watched = ["potential", "relabel"], Watched()
+    for name, order in (("forth", kinds), ("back", kinds[::-1])):
+        run(tmp_path / name, guide=values, guidance=[*order, watched], agreement=10.0)
+    forth, back = (list(read_rows(tmp_path / name / "metrics.jsonl")) for name in ("forth", "back"))
+    assert forth == back
+    assert {"relabel/error", "potential/share", "potential/log_disagreement"} <= forth[-1].keys()
+    assert forth[-1]["relabel/used"] > 0.1
+    last = watched.batches[-1]
+    paid = -np.abs(last.next_states).sum(axis=1)
+    expected = paid + last.discounts * last.extra["next_potential"] - last.extra["potential"]
+    np.testing.assert_allclose(last.rewards, expected, atol=1e-4)
+
+
+def test_run_json_says_what_the_agent_is(tmp_path, values):  # noqa: F811
+    run(tmp_path / "run", guide=values, guidance="relabel")
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())["config"]["learner"]
+    assert stored["standardise"]
+    assert stored["layer_norm"]
+
+
+def test_with_the_right_actions_it_is_training_on_the_labelled_log(guide, monkeypatch):
+    """A batch of recovered rows equals one of the same rows with their actions: an update sees no difference."""
+    inverse = np.linalg.pinv(B)
+    scale, units = guide._changes, guide.normaliser
+
+    def known(z, change):
+        states = z * units.scale + units.mean
+        after = (z + change * scale) * units.scale + units.mean
+        return ((after - states @ A.T) @ inverse.T).astype(np.float32), np.zeros(len(z), np.float32)
+
+    monkeypatch.setattr(guide, "_recovered", known)
+    monkeypatch.setattr(
+        guide, "state", guide.state._replace(own=np.array([1.0, 1.0]), relabelled=np.zeros((), np.int64))
+    )
+    states, actions, after = system(500, 1)
+    for step in range(300):
+        batch = mixed(guide, step)
+    from_log = batch.states.any(axis=1)
+    assert from_log.sum() == 16
+    rows = batch.rewards[from_log].astype(int)  # each row's reward is its number
+    np.testing.assert_array_equal(batch.states[from_log], states[rows].astype(np.float32))
+    np.testing.assert_array_equal(batch.next_states[from_log], after[rows].astype(np.float32))
+    np.testing.assert_allclose(batch.actions[from_log], actions[rows], atol=2e-5)
+    np.testing.assert_array_equal(batch.discounts[from_log], np.float32(0.99) * (rows % 50 != 49))
 
 
 def test_the_log_is_needed(tmp_path):

@@ -119,7 +119,7 @@ class TestSamples:
         log, _ = push_log()
         env = PotentialReward(task(), RIGHT_IS_GOOD, discount=0.9)
         model = model_of(SAC, env, env, log, gamma=0.9)
-        model.learn(60)
+        model.learn(90)
         states, _, next_states, dones, rewards = arrays(model.replay_buffer.sample(ROWS))
         count = ROWS // 2
         theirs = places_of(log, env.shaping.unseen(states[:count]))

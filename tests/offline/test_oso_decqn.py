@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from toy_learners import random_batch
 
+from actionless.networks import q_values
 from actionless.offline.learner import Batch, LogFacts, Returns, Spec
 from actionless.offline.oso_decqn import (
     OsoDecqn,
     OsoDecqnConfig,
     conservative_penalty,
     logits,
-    q_values,
     sample,
     utilities,
 )

@@ -3,15 +3,16 @@ import json
 import numpy as np
 import pytest
 
+from actionless.errors import ActionlessError
 from actionless.online.action_translation import (
     Choice,
     Choices,
     Levels,
     Limits,
+    Translation,
     normalised_actions,
-    translation_from_json,
-    translation_to_json,
 )
+from actionless.settings import from_json, to_json
 
 # The translation, three normalised actions, and the environment's actions, computed by hand.
 CASES = {
@@ -33,9 +34,9 @@ CASES = {
 @pytest.mark.parametrize("kind", CASES)
 def test_one_action_or_a_batch_before_and_after_being_stored(kind):
     translation, actions, expected = CASES[kind]
-    stored = json.loads(json.dumps(translation_to_json(translation)))
+    stored = json.loads(json.dumps(to_json(translation)))
     assert stored["kind"] == kind
-    for either in (translation, translation_from_json(stored)):
+    for either in (translation, from_json(Translation, stored, "policy.json")):
         together = either(actions)
         np.testing.assert_array_equal(together, expected)
         assert together.dtype == expected.dtype
@@ -45,7 +46,7 @@ def test_one_action_or_a_batch_before_and_after_being_stored(kind):
 
 def test_limits_are_stored_to_the_last_bit():
     low = np.float32([0.1, -1 / 3])
-    stored = translation_from_json(json.loads(json.dumps(translation_to_json(Limits(low, -low)))))
+    stored = from_json(Translation, json.loads(json.dumps(to_json(Limits(low, -low)))), "policy.json")
     assert isinstance(stored, Limits)
     assert stored.low.tobytes() == low.tobytes()
 
@@ -69,3 +70,31 @@ class TestBack:
 
     def test_of_factorised_logs_are_indices_already(self):
         assert normalised_actions(Levels(np.zeros((2, 3))), np.array([[0.0, 2.0]])).tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("limit", [[1.0], {"values": [1.0]}, {"dtype": "float12", "values": [1.0]}])
+def test_a_damaged_array_is_named(limit):
+    with pytest.raises(ActionlessError, match=r"policy\.json: .* stands where an array should be: restore the file"):
+        from_json(Translation, {"kind": "limits", "low": limit, "high": limit}, "policy.json")
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        (
+            {
+                "kind": "limits",
+                "low": {"dtype": "float32", "values": [-2.0, 0.0]},
+                "high": {"dtype": "float32", "values": [2.0, 1.0]},
+            },
+            "limits",
+        ),
+        ({"kind": "levels", "levels": {"dtype": "float64", "values": [[-2.0, 0.0, 2.0], [0.0, 0.5, 1.0]]}}, "levels"),
+        ({"kind": "choices", "start": {"dtype": "int64", "values": [0, 10]}}, "choices"),
+        ({"kind": "choice", "start": -1}, "choice"),
+    ],
+)
+def test_what_version_0_1_0_wrote_is_what_is_written(written, kind):
+    translation, actions, expected = CASES[kind]
+    assert to_json(translation) == written
+    np.testing.assert_array_equal(from_json(Translation, written, "policy.json")(actions), expected)

@@ -152,3 +152,13 @@ def test_extra_columns_hold_what_is_given_or_their_fill():
     assert arrays.keys() >= {".extra['height']", ".extra['kind']"}
     like = Replay.create(3, SPEC, {"height": Column(np.float64), "kind": Column(np.int8)})
     assert leaves_equal(unpack(like, arrays, values, Path()), replay)
+
+
+def test_extra_columns_of_the_newest_can_be_written_later():
+    replay = Replay.create(3, SPEC, {"height": Column(np.float64, -1.0)})
+    for t in range(4):
+        add(replay, t)
+    replay.set_newest({"height": np.array([2.0, 3.0])})
+    assert replay.extra["height"].tolist() == [3.0, -1.0, 2.0]
+    replay.set_newest({"height": np.arange(10.0, 15.0)})  # more than it holds: the newest are kept
+    assert replay.extra["height"].tolist() == [14.0, 12.0, 13.0]

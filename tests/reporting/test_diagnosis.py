@@ -31,10 +31,14 @@ def run(path, *rows, seed=0):
         ([{**POTENTIAL, "potential/distance": 3.0}], "the agent stayed far from the log (3.0 standard deviations"),
         (
             [POTENTIAL, {**POTENTIAL, "potential/used": 0.0, "potential/reward_correlation": -0.9}],
-            "the potential was suspended for 50% of the run, because steps near the log did not pay what the log says "
-            "(correlation -0.90)",
+            "the potential was suspended for 50% of the run, because the rewards of steps near the log differ from the "
+            "log's (correlation -0.90)",
         ),
-        ([RELABEL], "50% of the rows in the batches were the log's, with actions that miss the agent's own by 0.12"),
+        ([RELABEL], "50% of the rows in the batches were the log's. The recovered actions miss by 0.12 on held-out"),
+        (
+            [{**RELABEL, "relabel/used": 0.0, "relabel/suspended": 1.0}],
+            "the use of the log's rows was suspended for 100% of the run, because the rewards",
+        ),
         ([{**RELABEL, "relabel/used": 0.0, "relabel/agreed": 0.01}], "no row of the log was used: the models agreed"),
     ],
 )

@@ -1,6 +1,9 @@
+import dataclasses
+
 from hand_made_runs import LOG, alone, guided, pretrained, returns, write_run
 
-from actionless.reporting.groups import make_sections
+from actionless import LoopSettings, OnlineLoopSettings
+from actionless.reporting.groups import _NO_EFFECT_ON_RESULTS, make_sections
 from actionless.reporting.records import read_records
 
 
@@ -20,7 +23,7 @@ def test_seeds_of_the_same_settings_are_one_group_and_guidance_names_it(tmp_path
         guided(tmp_path / "d", 1.0, seed=1),
     )
     assert (section.verb, section.title) == ("train", "Hopper-v5")
-    assert labels(section) == {"td3 alone": [0, 1], "td3 guided": [0, 1]}
+    assert labels(section) == {"td3 alone": [0, 1], "td3 guided by switch": [0, 1]}
 
 
 def test_where_nothing_is_guided_the_agent_is_name_enough(tmp_path):
@@ -53,7 +56,7 @@ def test_a_seed_of_the_guide_for_each_seed_of_the_agent_is_one_group(tmp_path):
         guided(tmp_path / "a", 1.0, seed=0, policy="/runs/hopper/seed-0"),
         guided(tmp_path / "b", 1.0, seed=1, policy="/runs/hopper/seed-1"),
     )
-    assert labels(section) == {"td3 guided": [0, 1]}
+    assert labels(section) == {"td3 guided by switch": [0, 1]}
 
 
 def test_the_same_run_twice_counts_once_with_a_note(tmp_path):
@@ -83,3 +86,9 @@ def test_tasks_and_logs_have_sections_of_their_own_training_first(tmp_path):
 def test_a_run_of_a_verb_to_come_is_still_shown(tmp_path):
     (section,) = sections_of(write_run(tmp_path / "run", "distil", {"steps": 100}, returns(1.0)))
     assert (section.verb, section.title, section.groups[0].label) == ("distil", "log", "distil")
+
+
+def test_the_settings_that_change_nothing_learnt_exist():
+    """They are named here, not marked beside the field, so that a report does not import what learns."""
+    loops = {f"loop.{field.name}" for cls in (LoopSettings, OnlineLoopSettings) for field in dataclasses.fields(cls)}
+    assert set(_NO_EFFECT_ON_RESULTS) <= {"sinks", *loops}

@@ -56,8 +56,9 @@ def page_of(tmp_path):
 
 def test_every_metric_has_its_chart_and_every_chart_its_place(tmp_path, page_of):
     page = page_of(guided(tmp_path / "a", 1.0, 2.0), pretrained(tmp_path / "b", 0.5))
-    train = "return episode-return guided-share reward idm-loss realised realised-td3-guided missed loss q-mean"
-    expected = [f"chart-0-{key}" for key in train.split()] + ["chart-1-accuracy", "chart-1-loss"]
+    train = ["return", "episode-return", "guided-share", "reward", "idm-loss", "realised"]
+    train += ["realised-td3-guided-by-switch", "missed", "loss", "q-mean"]
+    expected = [f"chart-0-{key}" for key in train] + ["chart-1-accuracy", "chart-1-loss"]
     assert list(page.charts) == page.places == expected
 
 
@@ -101,7 +102,7 @@ def test_an_agent_and_a_method_of_the_same_name_take_no_colour_from_their_neighb
 
 def test_realised_deltas_are_a_map_of_variables(tmp_path, page_of):
     page = page_of(guided(tmp_path / "a", 1.0, 2.0))
-    (trace,) = page.charts["chart-0-realised-td3-guided"]["data"]
+    (trace,) = page.charts["chart-0-realised-td3-guided-by-switch"]["data"]
     assert trace["y"] == ["height", "speed"]
     assert trace["z"] == [[0.25, 0.25], [0.75, 0.75]]
 
@@ -109,8 +110,8 @@ def test_realised_deltas_are_a_map_of_variables(tmp_path, page_of):
 def test_both_terms_of_the_inverse_dynamics_model_are_told_apart(tmp_path, page_of):
     lines = page_of(guided(tmp_path / "a", 1.0, 2.0)).charts["chart-0-idm-loss"]["data"]
     assert [(line["name"], line["line"]["dash"]) for line in lines] == [
-        ("td3 guided: seen online (1 seed)", "solid"),
-        ("td3 guided: on the log (1 seed)", "dash"),
+        ("td3 guided by switch: seen online (1 seed)", "solid"),
+        ("td3 guided by switch: on the log (1 seed)", "dash"),
     ]
 
 
@@ -156,7 +157,7 @@ def test_texts_of_runs_are_escaped_wherever_they_go(tmp_path, page_of):
     # Plotly interprets tags, so it gets entities.
     key = next(key for key in page.charts if "realised-" in key)
     assert page.charts[key]["data"][0]["y"][0] == "&lt;img src=x&gt;"
-    assert page.charts["chart-0-return"]["data"][0]["name"] == "&lt;/script&gt;&lt;b&gt; guided (1 seed)"
+    assert page.charts["chart-0-return"]["data"][0]["name"] == "&lt;/script&gt;&lt;b&gt; guided by switch (1 seed)"
 
 
 def test_the_page_brings_everything_along(tmp_path, page_of):

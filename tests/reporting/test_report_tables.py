@@ -25,14 +25,14 @@ def test_summary_of_training(tmp_path):
         guided(tmp_path / "c", 20.0, 32.0, 50.0),
     )
     table = tables.summary(section)
-    assert column(table, "seeds") == {"td3 alone": "2", "td3 guided": "1"}
-    assert column(table, "final return") == {"td3 alone": "32 ± 2", "td3 guided": "50"}
-    assert column(table, "best of the mean") == {"td3 alone": "32 at 300", "td3 guided": "50 at 300"}
+    assert column(table, "seeds") == {"td3 alone": "2", "td3 guided by switch": "1"}
+    assert column(table, "final return") == {"td3 alone": "32 ± 2", "td3 guided by switch": "50"}
+    assert column(table, "best of the mean") == {"td3 alone": "32 at 300", "td3 guided by switch": "50 at 300"}
     # (10 + 30) / 2 and (30 + 32) / 2, over two intervals of the same length
-    assert column(table, "average return (area)") == {"td3 alone": "25.5", "td3 guided": "33.5"}
+    assert column(table, "average return (area)") == {"td3 alone": "25.5", "td3 guided by switch": "33.5"}
     assert column(table, TO_MATCH) == {
         "td3 alone": "–",
-        "td3 guided": "200 of 300",
+        "td3 guided by switch": "200 of 300",
     }
 
 
@@ -57,7 +57,7 @@ def test_an_agent_that_began_with_a_log_is_measured_from_its_first_step_on(tmp_p
 
 def test_an_unguided_return_that_was_not_reached(tmp_path):
     (section,) = sections_of(alone(tmp_path / "a", 10.0, 20.0), guided(tmp_path / "b", 10.0, 19.0))
-    assert column(tables.summary(section), TO_MATCH)["td3 guided"] == "not reached (20)"
+    assert column(tables.summary(section), TO_MATCH)["td3 guided by switch"] == "not reached (20)"
 
 
 def test_an_unfinished_or_different_run_has_no_end_to_compare_with(tmp_path):
@@ -108,7 +108,7 @@ def test_logs_say_what_was_read_and_by_whom(tmp_path):
     (row,) = tables.logs(sections).rows
     assert row[:5] == ["/logs/walk.npz", "npz", "2,000", "10", "states, rewards"]
     assert row[5].startswith("0123456789abcdef")
-    assert row[6] == "Hopper-v5: td3 guided; walk: bc-delta"
+    assert row[6] == "Hopper-v5: td3 guided by switch; walk: bc-delta"
     assert tables.logs(sections_of(tmp_path / "c")) is None
 
 

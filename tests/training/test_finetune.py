@@ -199,8 +199,8 @@ def test_what_a_scale_sets_can_be_set_otherwise():
 def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data, monkeypatch):
     logs, planned = [], []
 
-    def read_with(*arguments):
-        log = data_read.read_with(*arguments)
+    def read(*arguments):
+        log = data_read.read(*arguments)
         logs.append(weakref.ref(log))
         return log
 
@@ -208,7 +208,7 @@ def test_several_seeds_have_the_log_in_their_own_processes_alone(tmp_path, data,
         planned.append((logs[0](), several))
         return []
 
-    monkeypatch.setattr(module, "read_with", read_with)
+    monkeypatch.setattr(module, "read_log", read)
     monkeypatch.setattr(module, "start_seeds", start_seeds)
     run(tmp_path / "run", data, seeds=2)
     [(log, several)] = planned

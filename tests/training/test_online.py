@@ -86,9 +86,11 @@ def interrupt_at(monkeypatch, step):
         ("td3", "policy", {"guidance": "potential,relabel", "horizon": 0.8, "agreement": 10.0}),
         ("sac", None, {}),
         ("sac", "plans", {}),
+        ("sac", "policy", {"guidance": "switch,potential,relabel", "agreement": 10.0}),
         ("decqn", "policy", {"guidance": "paper"}),
+        ("decqn", "policy", {"guidance": "relabel", "agreement": 10.0}),
     ],
-    ids=["td3", "switch", "potential-relabel", "sac", "plans", "paper"],
+    ids=["td3", "switch", "potential-relabel", "sac", "plans", "all-three", "paper", "relabel-choices"],
 )
 def test_ends_the_same_when_stopped_within_an_episode(tmp_path, request, monkeypatch, agent, guide, guidance):
     options = {"agent": agent, "guide": None if guide is None else request.getfixturevalue(guide), **guidance}

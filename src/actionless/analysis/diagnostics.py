@@ -18,7 +18,7 @@ from actionless.analysis.values import Values, measure_values
 from actionless.analysis.verdict import Evidence, Verdict, judge
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
-from actionless.data.read import read_with
+from actionless.data.read import read as read_log
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
 from actionless.runs.directory import Manifest
@@ -168,7 +168,7 @@ def diagnose_run(
     """Measure a run's policy on the episodes of its log that it was not trained on, or on another log."""
     policy = StatePolicy.load(run)
     if data is not None:
-        log = read_with(data, read or ReadOptions())
+        log = read_log(data, read)
         known = policy.provenance.get("data", {}).get("fingerprint") == log.fingerprint
         return diagnose(
             policy, EpisodeSubset(log, np.arange(len(log)), "the log it was trained on, whole") if known else log

@@ -28,11 +28,11 @@ from actionless.guidance.idm import ActionNetwork, Examples, IdmBatch, IdmSpec, 
 from actionless.offline import policy_files
 from actionless.offline.learner import Batch
 from actionless.offline.state_policy import Head
-from actionless.online.action_translation import Translation, normalised_actions, translation_to_json
+from actionless.online.action_translation import Translation, normalised_actions
 from actionless.online.environments import Environment
 from actionless.optimise import Adam
 from actionless.runs.progress import ProgressDisplay
-from actionless.settings import ScaleName
+from actionless.settings import ScaleName, to_json
 from actionless.training.batches import Draw, HostBatches, Preparation, Split
 from actionless.trees import pack, unpack
 from actionless.updates import means, reset_metrics, train_state, updated
@@ -181,7 +181,7 @@ def _cache_key(
     about = [
         __version__,
         labelled.fingerprint,
-        translation_to_json(translation),
+        to_json(translation),
         target,
         "cosine",
         dataclasses.asdict(config),

@@ -24,6 +24,7 @@ VERBS = {
     "recommend": "show in which direction each variable should move from a state",
     "record": "make a log with an agent trained in an environment",
     "resume": "resume a run that stopped",
+    "reproduce": "make a table or figure of the paper, or run a sweep of your own",
     "report": "write runs as one HTML page of charts and tables, and as figures",
     "export": "write a state policy as an ONNX file, for deployment",
     "convert": "write a log as Parquet, npz or a Minari data set",
@@ -168,14 +169,14 @@ def _registry() -> Any:
 
     @registry.primitive_rule
     def comma_separated(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
-        if info.type != tuple[str, ...] or tyro.conf.Positional in info.markers:
+        if info.type not in (tuple[str, ...], tuple[str, ...] | None) or tyro.conf.Positional in info.markers:
             return None
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar="A,B,C",
             instance_from_str=lambda words: tuple(part.strip() for part in words[0].split(",") if part.strip()),
-            is_instance=lambda value: isinstance(value, tuple),
-            str_from_instance=lambda value: [",".join(value)],
+            is_instance=lambda value: value is None or isinstance(value, tuple),
+            str_from_instance=lambda value: [",".join(value or ())],
         )
 
     @registry.primitive_rule

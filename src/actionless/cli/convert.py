@@ -10,35 +10,33 @@ examples:
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from actionless.cli.output import note, show_warnings
-from actionless.data.options import ReadOptions
+from actionless.cli.read_flags import ReadFlags
+from actionless.data.convert import MinariStorageName, check_target, convert
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless convert` takes."""
-
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
     """The log to read; see `actionless inspect --help`."""
     out: Annotated[str, tyro.conf.arg(metavar="OUT")]
     """Where to write: FILE.parquet, FILE.npz or minari:ID."""
     overwrite: bool = False
     """Replace existing files."""
-    storage: Literal["hdf5", "arrow", "parquet"] = "hdf5"
+    storage: MinariStorageName = "hdf5"
     """How a Minari data set is stored."""
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Read, write, print the size and fingerprint of the log."""
-        from actionless.data.convert import check_target, convert
-        from actionless.data.read import read_with
+        from actionless.data.read import read
 
         check_target(self.out, overwrite=self.overwrite, storage=self.storage)
-        log = read_with(self.data, self.read)
+        log = read(self.data, **self.read.given())
         show_warnings(log)
         convert(log, self.out, overwrite=self.overwrite, storage=self.storage)
         note(f"wrote {self.out}: {len(log):,} transitions, fingerprint {log.fingerprint[:16]}")

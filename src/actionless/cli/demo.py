@@ -18,8 +18,6 @@ import tyro
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless demo` takes."""
-
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("actionless-demo")
     """The directory to create."""
     quick: bool = False

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless doctor` takes."""
-
     json: bool = False
     """Print everything as one JSON object."""
 

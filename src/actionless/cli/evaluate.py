@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from actionless.cli.read_flags import ReadFlags
 from actionless.data.options import ReadOptions
 from actionless.errors import ActionlessError
 from actionless.settings import ScaleName
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless evaluate` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run of `actionless pretrain`, or a saved policy."""
     data: Annotated[str | None, tyro.conf.arg(metavar="HELD_OUT")] = None
@@ -61,7 +60,7 @@ class Command:
     """Also write FOLDER/figures.json, which is what `--json` prints, and then FOLDER/result.json."""
     overwrite: bool = False
     """Replace the evaluation that is in FOLDER."""
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Measure on the log, then in the environment, and print."""
@@ -70,7 +69,8 @@ class Command:
         from actionless.analysis.diagnostics import diagnose_run
         from actionless.analysis.evaluation_folder import as_json, write_evaluation
 
-        diagnosis = diagnose_run(self.run_directory, self.data, self.read) if self._is_diagnosed() else None
+        read = ReadOptions(**self.read.given())
+        diagnosis = diagnose_run(self.run_directory, self.data, read) if self._is_diagnosed() else None
         played = None if self.env is None else self._played()
         figures = {"delta_accuracy": None, "delta_error": None} if diagnosis is None else diagnosis.to_dict()
         figures |= {} if played is None else played.to_dict()
@@ -92,7 +92,7 @@ class Command:
             raise ActionlessError("--env requires --labelled (a log of that environment with actions), and the reverse")
         if self.env is None and (self.last is not None or self.weights != "last"):
             raise ActionlessError("--last and --weights require --env (the environment to act in)")
-        if self.data is None and self.labelled is None and self.read != ReadOptions():
+        if self.data is None and self.labelled is None and self.read.given():
             raise ActionlessError(
                 "options for reading a log require --data or --labelled: the run's own log is read as for training"
             )
@@ -119,10 +119,10 @@ class Command:
 
     def _played(self) -> "RunFigures":
         from actionless.analysis.run_scores import evaluate_run
-        from actionless.data.read import read_with
+        from actionless.data.read import read
 
         assert self.env is not None and self.labelled is not None
-        labelled = read_with(self.labelled, dataclasses.replace(self.read, with_actions=True))
+        labelled = read(self.labelled, ReadOptions(**self.read.given()), with_actions=True)
         return evaluate_run(
             self.run_directory,
             self.env,

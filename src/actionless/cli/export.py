@@ -19,8 +19,6 @@ from actionless.cli.output import note
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless export` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run directory of `actionless pretrain`."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.onnx")]

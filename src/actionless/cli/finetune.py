@@ -1,4 +1,4 @@
-"""Learn from a log with actions, then in its environment: methods to compare learning without actions with.
+"""Learn from a log with actions, then continue in its environment: methods to compare with learning without actions.
 
 ENV is a Gymnasium id, `module:Env-v0`, or `dmc:domain-task`, with continuous actions. The agent learns from the log
 for `--offline-steps` updates. Then it acts for `--steps` steps, with one update per step from the log and its own
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from actionless.cli.flags import Flags, flags_class
+from actionless.cli.read_flags import ReadFlags
 from actionless.cli.sinks import SinkFlags
 from actionless.data.options import ReadOptions
 from actionless.online.agents import LABELLED
@@ -33,16 +34,14 @@ else:
         finetune_options(),
         {
             "": "How long the agent learns from the log, then in the environment.",
-            "learner": "Settings of the agent; in parentheses, the methods that know one where not all do.",
-            "loop": "How the loop works. All but `updates_together` leave what is learnt untouched.",
+            "learner": "Settings of the agent; in parentheses, the methods that have one, if not all do.",
+            "loop": "How the loop works. Only `updates_together` changes what is learnt.",
         },
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless finetune` takes."""
-
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
     """The environment."""
     data: Annotated[str, tyro.conf.arg(metavar="LABELLED")]
@@ -55,7 +54,7 @@ class Command:
     scale: ScaleName = DEFAULT_SCALE
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     seed: int = 0
-    """Decides the initial weights, the episodes and everything that is drawn."""
+    """Seed of the initial weights, the episodes and all random choices."""
     seeds: int = 1
     """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     overwrite: bool = False
@@ -64,7 +63,7 @@ class Command:
         default_factory=SettingFlags
     )
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Learn, then print the agent's returns."""
@@ -79,7 +78,7 @@ class Command:
             scale=self.scale,
             seed=self.seed,
             seeds=self.seeds,
-            read=self.read,
+            read=ReadOptions(**self.read.given()),
             overwrite=self.overwrite,
             sinks=self.sinks.chosen,
             **self.settings.given(),

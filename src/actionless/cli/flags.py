@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import tyro
 
-from actionless.declared import AUTO, DeclaredSetting
+from actionless.declared import AUTO, DeclaredSetting, is_switch
 
 
 class Flags:
@@ -56,18 +56,19 @@ def _made(name: str, fields: Sequence[Any], title: str) -> type[Flags]:
 
 
 def _flag(setting: DeclaredSetting, switches: Collection[str]) -> tuple[str, Any, Any]:
-    is_switch = setting.type is bool and setting.default is not AUTO
-    if is_switch and (not setting.known_to or setting.name in switches):
+    if is_switch(setting, switches):
         turn_off = f" --no-{setting.name.replace('_', '-')} turns it off." if setting.default else ""
         annotated = Annotated[bool, tyro.conf.arg(help=setting.explained + turn_off)]
         return setting.name, annotated, dataclasses.field(default=setting.default)
-    hint = f"(default: {_shown(setting.default)})"
+    hint = f"(default: {_shown(setting)})"
     annotated = Annotated[setting.type | None, tyro.conf.arg(help=setting.explained, help_behavior_hint=hint)]
     return setting.name, annotated, dataclasses.field(default=None)
 
 
-def _shown(default: Any) -> str:
-    """As it would be written on the command line."""
-    if default is None:
-        return str(AUTO)
+def _shown(setting: DeclaredSetting) -> str:
+    """The default as it would be written on the command line."""
+    default = setting.default
+    if default is None or default == ():
+        names = setting.type in (str | None, tuple[str, ...])
+        return "none" if names else str(AUTO)
     return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

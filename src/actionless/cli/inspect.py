@@ -15,27 +15,25 @@ from typing import Annotated
 
 import tyro
 
-from actionless.data.options import ReadOptions
+from actionless.cli.read_flags import ReadFlags
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless inspect` takes."""
-
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
     """The log to read."""
     json: bool = False
     """Print everything as one JSON object."""
     epsilon: float = 1e-4
     """Largest change that counts as `same`, in standard deviations of the variable."""
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Read, inspect, print."""
         from actionless.analysis.inspection import inspect
-        from actionless.data.read import read_with
+        from actionless.data.read import read
 
-        inspection = inspect(read_with(self.data, self.read), epsilon=self.epsilon)
+        inspection = inspect(read(self.data, **self.read.given()), epsilon=self.epsilon)
         if self.json:
             print(json_module.dumps(inspection.to_dict(), indent=2, ensure_ascii=False))
         else:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from actionless.cli.flags import Flags, flags_class
+from actionless.cli.read_flags import ReadFlags
 from actionless.cli.sinks import SinkFlags
 from actionless.data.options import ReadOptions
 from actionless.offline.methods import DEFAULT_METHOD, METHODS
@@ -31,9 +32,9 @@ else:
     SettingFlags = flags_class(
         pretrain_options(),
         {
-            "": "What is learnt for how long, and what counts as a change.",
-            "learner": "Settings of the learner; in parentheses, the methods that know one where not all do.",
-            "loop": "How the loop works. All but `held_out` leave what is learnt untouched.",
+            "": "How long to learn, and which change of a variable counts as `same`.",
+            "learner": "Settings of the learner; in parentheses, the methods that have one, if not all do.",
+            "loop": "How the loop works. Only `held_out` changes what is learnt.",
         },
     )
 
@@ -44,8 +45,6 @@ _METHODS_HELP = "; ".join(
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless pretrain` takes."""
-
     data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA [DATA ...]")]
     """The log to read; see `actionless inspect --help`."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
@@ -54,7 +53,7 @@ class Command:
     scale: ScaleName = DEFAULT_SCALE
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     seed: int = 0
-    """Decides the initial weights, the held-out episodes and the order of the data."""
+    """Seed of the initial weights, the held-out episodes and the order of the data."""
     seeds: int = 1
     """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     overwrite: bool = False
@@ -63,7 +62,7 @@ class Command:
         default_factory=SettingFlags
     )
     sinks: tyro.conf.OmitArgPrefixes[SinkFlags] = dataclasses.field(default_factory=SinkFlags)
-    read: tyro.conf.OmitArgPrefixes[ReadOptions] = dataclasses.field(default_factory=ReadOptions)
+    read: tyro.conf.OmitArgPrefixes[ReadFlags] = dataclasses.field(default_factory=ReadFlags)
 
     def run(self) -> None:
         """Learn, then print where the policy is."""
@@ -77,7 +76,7 @@ class Command:
             scale=self.scale,
             seed=self.seed,
             seeds=self.seeds,
-            read=self.read,
+            read=ReadOptions(**self.read.given()),
             overwrite=self.overwrite,
             sinks=self.sinks.chosen,
             **self.settings.given(),

@@ -25,8 +25,6 @@ MOST_TABLES = 20
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless recommend` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run of `actionless pretrain`, or a saved state policy."""
     states: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[STATES]")] = None

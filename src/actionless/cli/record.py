@@ -24,6 +24,7 @@ import tyro
 from actionless.online.agents import AGENTS
 from actionless.settings import ScaleName
 from actionless.training.online_settings import DEFAULT_AGENT, DEFAULT_SCALE
+from actionless.training.record import Level
 
 if TYPE_CHECKING:
     AgentName = str
@@ -33,11 +34,9 @@ else:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless record` takes."""
-
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
     """The environment."""
-    level: Literal["random", "medium", "expert", "replay"]
+    level: Level
     """How good the recorded agent is."""
     steps: int
     """Number of transitions to record."""

@@ -20,8 +20,6 @@ from actionless.cli.output import note
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless report` takes."""
-
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN ...]")]
     """The run directories."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")]

@@ -16,8 +16,6 @@ import tyro
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless resume` takes."""
-
     run_directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run directory: what was given as `--out`."""
 

@@ -36,36 +36,34 @@ else:
         train_options(),
         {
             "": "How long the agent learns.",
-            "learner": "Settings of the agent; in parentheses, the agents that know one where not all do.",
-            "guidance": "How an agent is guided; in parentheses, the kinds of guidance that know a setting.",
-            "loop": "How the loop works. All but `updates_together` leave what is learnt untouched.",
+            "learner": "Settings of the agent; in parentheses, the agents that have one, if not all do.",
+            "guidance": "How an agent is guided; in parentheses, the kinds of guidance that have a setting.",
+            "loop": "How the loop works. Only `updates_together` changes what is learnt.",
         },
         switches=[each.name for each in train_options() if each.part == "guidance"],
     )
 
 _GUIDANCE_HELP = (
-    f"Kinds of guidance in their order, separated by commas ({', '.join(KINDS)}); if not given, the first that the "
-    "guide's run fits."
+    f"Kinds of guidance in their order, separated by commas ({', '.join(KINDS)}); if not given, "
+    "`potential,relabel`, or what the guide's run allows."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What `actionless train` takes."""
-
     environment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
     """The environment."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The directory to create."""
     agent: AgentName = DEFAULT_AGENT
-    """TD3 and SAC for continuous actions; DecQN_N for choices, or for continuous actions in bins."""
+    """TD3 and SAC for continuous actions; DecQN_N for discrete actions, or continuous actions in bins."""
     guide: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """A `pretrain` run, or a saved policy or planner."""
     guidance: Annotated[str | None, tyro.conf.arg(metavar="KIND,KIND", help=_GUIDANCE_HELP)] = None
     scale: ScaleName = DEFAULT_SCALE
     """Preset sizes: seconds for a test, minutes on two cores, or the paper's."""
     seed: int = 0
-    """Decides the initial weights, the episodes and everything that is drawn."""
+    """Seed of the initial weights, the episodes and all random choices."""
     seeds: int = 1
     """Number of seeds, counted up from `--seed`; each is run in RUN/seed-N."""
     overwrite: bool = False

@@ -5,13 +5,15 @@ import glob
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from actionless.data.log import Log
-from actionless.data.options import ReadOptions
+from actionless.data.options import ReadOptions, read_options
 from actionless.data.store import Store, cache_folder, default_memory_limit
 from actionless.data.table.columns import with_settings_file
+from actionless.declared import documented
 from actionless.errors import ActionlessError
+from actionless.settings import changed
 
 MINARI_PREFIX = "minari:"
 
@@ -46,50 +48,19 @@ _TITLES = {
 }
 
 
-def read(
-    data: str | Path | Sequence[str | Path],
-    *,
-    state_columns: str | Sequence[str] = (),
-    reward_column: str | None = None,
-    episode_column: str | None = None,
-    time_column: str | None = None,
-    terminal_column: str | None = None,
-    action_columns: str | Sequence[str] = (),
-    reward_at: Literal["leaving", "arriving"] | None = None,
-    gaps: Literal["split", "keep"] | None = None,
-    sort: bool = False,
-    episode_length: int | None = None,
-    with_actions: bool = False,
-    memory_limit_gb: float | None = None,
-) -> Log:
+@documented(read_options())
+def read(data: str | Path | Sequence[str | Path], options: ReadOptions | None = None, **settings: Any) -> Log:
     """Read a log: D4RL HDF5, Minari (`minari:ID` or its folder), Parquet, CSV, Arrow, npz, factorised DMC.
 
     A table may be several files or a glob; name its columns here or in a TOML file beside it.
-    Actions are not read unless `with_actions` is set. `ReadOptions` explains each option.
+    Actions are not read unless `with_actions` is set. Options are given by name, or together as `ReadOptions`.
 
         log = actionless.read("hopper_medium-v2.hdf5")
         log = actionless.read("plant/*.parquet", state_columns=["temp_*", "flow"], reward_column="yield",
                               episode_column="batch", time_column="minute")
     """
-    options = ReadOptions(
-        state_columns=_names(state_columns),
-        reward_column=reward_column,
-        episode_column=episode_column,
-        time_column=time_column,
-        terminal_column=terminal_column,
-        action_columns=_names(action_columns),
-        reward_at=reward_at,
-        gaps=gaps,
-        sort=sort,
-        episode_length=episode_length,
-        with_actions=with_actions,
-        memory_limit_gb=memory_limit_gb,
-    )
-    return read_with(data, options)
-
-
-def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> Log:
-    """Read a log with the options as one object."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    options = changed(options or ReadOptions(), given, "read")
     parts = [data] if isinstance(data, str | Path) else list(data)
     if not parts:
         raise ActionlessError("nothing to read: give a file, a glob or minari:ID")
@@ -115,14 +86,9 @@ def read_with(data: str | Path | Sequence[str | Path], options: ReadOptions) -> 
     return store.cached() or _filled(store, lambda: _read_files(files, kinds[0], options, store))
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Split a string at its commas, as the command line does; keep a sequence of names unchanged."""
-    return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
-
-
 def _refuse_table_options(path: str, title: str, options: ReadOptions) -> None:
     if given := options.given_for_tables():
-        raise ActionlessError(f"{path}: {given[0]} is an option for tables, but this is {title}; leave it out")
+        raise ActionlessError(f"{path}: {next(iter(given))} is an option for tables, but this is {title}; leave it out")
 
 
 def _read_files(files: list[Path], kind: str, options: ReadOptions, store: Store) -> Log:

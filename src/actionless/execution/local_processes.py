@@ -17,7 +17,7 @@ from actionless.execution.watch import Watch
 from actionless.runs.signals import STOP_WITH_PARENT, StopRequest
 from actionless.runs.threads import thread_variables, threads_here
 
-_PROCESS_BYTES = 1_000_000_000
+PROCESS_BYTES = 1_000_000_000
 """What Python, JAX and a learner take."""
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -86,7 +86,7 @@ class Room:
             fits = sum(each.cores for each in together) <= self.cores
         else:
             fits = len(together) <= self.workers
-        return fits and sum(_PROCESS_BYTES + each.memory for each in together) <= self.memory
+        return fits and sum(PROCESS_BYTES + each.memory for each in together) <= self.memory
 
 
 def _start_what_fits(plan: Plan, room: Room, running: dict[Job, Process]) -> None:

@@ -1,1 +1,1 @@
-"""A state policy at work: the inverse dynamics model, the switch, and the guide."""
+"""How something learnt offline helps an agent that acts: the kinds of guidance and what they share."""

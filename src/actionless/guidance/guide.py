@@ -34,15 +34,15 @@ class GuideConfig(Settings):
 
     idm: IdmConfig = field(default_factory=IdmConfig)
     bootstrap: bool = True
-    """Let the inverse dynamics model learn from the log's states too, with the agent's own actions in place of those
-    that the log lacks."""
+    """Train the inverse dynamics model on states of the log too, with the agent's actions in place of the missing
+    ones."""
     capacity: Count = 1_000_000
-    """Transitions that are kept for the inverse dynamics model, the newest."""
+    """Number of newest transitions that the inverse dynamics model learns from."""
     stretch: Count = 1
-    """Steps for which the guide, or the agent, acts before it is drawn anew which of both does: so many on average."""
+    """Mean number of steps before a new draw decides who acts, the guide or the agent."""
     choice: Positive | None = None
-    """Follow the guide only as far as the agent's critic thinks well of it: with the probability that a softmax over
-    Q of the guide's action and of the agent's own gives it, at this temperature, a share of the size of Q."""
+    """Temperature of the critic's choice between the guide's and the agent's action, relative to |Q|; off if not
+    given."""
 
 
 class Counts(NamedTuple):

@@ -37,13 +37,13 @@ class IdmConfig(Settings):
     """How the inverse dynamics model learns."""
 
     hidden: tuple[Count, ...] = (256, 256)
-    """Sizes of its hidden layers."""
+    """Hidden layers of the inverse dynamics model."""
     learning_rate: Positive = 1e-3
-    """Step size of its Adam."""
+    """Step size of Adam for the inverse dynamics model."""
     batch_size: Count = 128
-    """Transitions in each term of its loss."""
+    """Batch size of the inverse dynamics model: transitions in each term of its loss."""
     every: Count = 4
-    """Environment steps for each of its updates."""
+    """Environment steps between two updates of the inverse dynamics model."""
 
 
 IDM_SCALES: dict[ScaleName, IdmConfig] = {

@@ -2,12 +2,14 @@
 
 A run holds any number of `Guidance` objects. At every step after the random ones the first proposal that is not None
 becomes the action, and all of them observe what followed. Before every dispatch of updates each may change the batches
-that the agent is about to learn from, in the order in which they were named. `GuidanceSettings` describe an object of
-this package, so that a run can be stored and resumed; guidance of your own needs the object alone.
+that the agent is about to learn from, in the order in which they were named: first their rows, then what the rows hold.
+`GuidanceSettings` describe an object of this package, so that a run can be stored and resumed; guidance of your own
+needs the object alone.
 """
 
 import abc
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +30,14 @@ from actionless.online.agent import Act, AgentSettings, AgentView, Spec, Transit
 from actionless.online.replay import Column
 from actionless.settings import Settings
 
+logger = logging.getLogger("actionless")
+
 NOTHING: Mapping[str, float | int] = MappingProxyType({})
 """What `observe` returns where no column is declared."""
+
+
+Mean = Callable[[str], float | None]
+"""From a metric to its mean over some runs; None where no run has it."""
 
 
 class LogRows(NamedTuple):
@@ -156,10 +164,18 @@ class Guidance:
         """
         return {}
 
-    def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:  # noqa: ARG002
-        """The batches that the agent learns from in the next updates: rewards, discounts, rows or columns changed.
+    def change_rows(self, batch: Transitions, draw: Draw) -> Transitions:  # noqa: ARG002
+        """The batches of the next updates with other rows in place of some, such as those of a log.
 
-        Arrays are NumPy's or JAX's; shapes and types of number must stay. Do not change them in place.
+        Called before any `change_batch`, so that the rewards of these rows are changed like all others. Arrays are
+        NumPy's or JAX's; shapes and types of number must stay. Do not change them in place.
+        """
+        return batch
+
+    def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:  # noqa: ARG002
+        """The batches that the agent learns from in the next updates: rewards, discounts or columns changed.
+
+        The same holds for its arrays.
         """
         return batch
 
@@ -220,9 +236,22 @@ class GuidanceContext:
         warn_if_unfamiliar(log, self.first_state, self.environment)
         return log
 
+    @cached_property
+    def log_if_readable(self) -> Log | None:
+        """The same for what can do without it: a warning says why there is none."""
+        try:
+            return self.log_of_guide
+        except ActionlessError as error:
+            logger.warning("%s; guidance works without, and some metrics are left out", error)
+            return None
+
 
 class GuidanceSettings(Settings, abc.ABC):
     """Settings of one kind of guidance. They make it, and answer what is asked before there is any."""
+
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """The agent's settings as run.json holds them. What only the guidance itself can know, its own method adds."""
+        return settings
 
     @abc.abstractmethod
     def create(self, context: GuidanceContext) -> Guidance:
@@ -245,14 +274,13 @@ class GuidanceSettings(Settings, abc.ABC):
 def unchanged_shapes(before: Transitions, after: Any, name: str) -> Transitions:
     """The batch after guidance has changed it. Another shape or type of number is refused: JAX would compile anew."""
     if not isinstance(after, Transitions):
-        raise ActionlessError(f"guidance '{name}': change_batch gave {after!r}, and has to return the batch")
+        raise ActionlessError(f"guidance '{name}' gave {after!r} as a batch, and has to return the batch")
     ours, theirs = jax.tree.structure(before), jax.tree.structure(after)
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=False)
     if ours != theirs or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):
         fields = [field.name for field in dataclasses.fields(before) if field.name != "extra"]
         changed = [f for f in fields if _shown(getattr(before, f)) != _shown(getattr(after, f))] or ["extra"]
         raise ActionlessError(
-            f"guidance '{name}' changed the shape or the type of number of '{changed[0]}' in a batch: "
-            "change_batch must keep both"
+            f"guidance '{name}' changed the shape or the type of number of '{changed[0]}' in a batch: it must keep both"
         )
     return after

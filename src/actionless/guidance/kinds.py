@@ -1,6 +1,6 @@
 """The kinds of guidance, as data; how they are chosen, described and made.
 
-No other file names a kind but the kind's own.
+No other file names a kind but the kind's own; the charts of its metrics are in reporting/charts.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import Any
 
 from actionless.errors import ActionlessError
 from actionless.guidance import normalise, plans, potential, relabel, switch
-from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
+from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings, Mean
 from actionless.offline import policy_files
 from actionless.offline.planner import Planner
 from actionless.offline.state_policy import StatePolicy
-from actionless.online.agent import Spec
+from actionless.online.agent import AgentSettings, Spec
 from actionless.settings import (
     FromPython,
     Parts,
@@ -39,14 +39,18 @@ class Kind:
     """What the policy of the guide's run must be."""
     preset: Callable[[ScaleName], GuidanceSettings]
     """Its settings at a scale."""
+    in_words: Callable[[Mean], str | None] | None = None
+    """What it did in some runs, from their metrics; None where they are not of this kind."""
+    guides: bool = True
+    """Whether it is more than a fair baseline."""
 
 
 KINDS: Mapping[str, Kind] = {
-    "switch": Kind(StatePolicy.kind, switch.preset),
+    "switch": Kind(StatePolicy.kind, switch.preset, switch.in_words),
     "paper": Kind(StatePolicy.kind, switch.paper_preset),
-    "potential": Kind(StatePolicy.kind, potential.preset),
-    "relabel": Kind(StatePolicy.kind, relabel.preset),
-    "normalise": Kind(StatePolicy.kind, normalise.preset),
+    "potential": Kind(StatePolicy.kind, potential.preset, potential.in_words),
+    "relabel": Kind(StatePolicy.kind, relabel.preset, relabel.in_words),
+    "normalise": Kind(StatePolicy.kind, normalise.preset, guides=False),
     "plans": Kind(Planner.kind, plans.preset),
 }
 
@@ -110,6 +114,11 @@ def chosen(
             raise ActionlessError(f"guidance, number {number + 1}: {part!r} is neither a kind nor a Guidance object")
     if twice := [name for name in names if names.count(name) > 1]:
         raise ActionlessError(f"guidance: '{twice[0]}' is named twice; name each kind once")
+    for number, name in enumerate(names):
+        for other in names[:number]:
+            if same := sorted(_setting_names(name) & _setting_names(other)):
+                both = f"'{other}' and '{name}' both have the setting {same[0]}"
+                raise ActionlessError(f"guidance: {both}: name one of them")
     if guide is not None and not names:
         raise ActionlessError(f"{guide}: nothing uses this guide: name a kind of guidance too, or leave it out")
     return list(parts)
@@ -128,6 +137,10 @@ def _check_kind(name: str, guide: str | None, holds: str | None) -> None:
 def presets(parts: Sequence[str | Guidance], scale: ScaleName) -> tuple[GuidanceSettings | Guidance, ...]:
     """The settings of each named kind at a scale; objects made in Python as they are."""
     return tuple(KINDS[part].preset(scale) if isinstance(part, str) else part for part in parts)
+
+
+def _setting_names(name: str) -> set[str]:
+    return set(part_names(KINDS[name].preset("cpu")))
 
 
 def option_names() -> set[str]:
@@ -168,6 +181,13 @@ class _Together(Settings):
     """Gives the settings of guidance their flat names: `idm_hidden`."""
 
     guidance: Parts
+
+
+def agent_settings(parts: Sequence[Part], settings: AgentSettings) -> AgentSettings:
+    """An agent's settings as these parts need them, for run.json."""
+    for part in parts:
+        settings = part.agent_settings(settings) if isinstance(part, GuidanceSettings) else settings
+    return settings
 
 
 def from_python(parts: Sequence[Part]) -> list[str]:
@@ -217,6 +237,22 @@ def created(parts: Sequence[Part], context: GuidanceContext) -> list[Guidance]:
     made = [part.create(context) if isinstance(part, GuidanceSettings) else part for part in parts]
     assert not any(isinstance(each, FromPython) for each in made), "what was made in Python is restored first"
     return [each for each in made if isinstance(each, Guidance)]
+
+
+def sentences(mean: Mean) -> list[str]:
+    """What each kind did in some runs, from their metrics."""
+    said = [kind.in_words(mean) for kind in KINDS.values() if kind.in_words is not None]
+    return [sentence for sentence in said if sentence is not None]
+
+
+def named(stored: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
+    """What a report calls the guidance that run.json holds, and whether an agent with it is a guided one."""
+    known = {to_json(kind.preset("cpu"))["kind"]: name for name, kind in KINDS.items()}
+    names = [known.get(str(part["kind"]), str(part.get("name", "")).rpartition(".")[2]) for part in stored]
+    guides = any(name not in KINDS or KINDS[name].guides for name in names)
+    if not names:
+        return "alone", False
+    return (f"guided by {' and '.join(names)}", True) if guides else ("alone, in the log's units", False)
 
 
 def need_guide(parts: Sequence[Part]) -> bool:

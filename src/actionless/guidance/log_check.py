@@ -1,7 +1,7 @@
 """Whether a guide's log fits the environment: do steps near the log pay what the log says they pay?
 
-A log of another task, or one whose rewards mean something else, would mislead an agent. Guidance that uses the log's
-values or rewards asks at every step, and ends while the answer is no.
+A log of another environment, or one whose rewards mean something else, would mislead an agent. Guidance that uses the
+log's values or rewards asks at every step, and is suspended while the answer is no.
 """
 
 from typing import NamedTuple
@@ -21,6 +21,19 @@ LEAST_CORRELATION = 0.2
 """Between what was paid and what the log would have paid. Below it, the log does not fit."""
 MEMORY = 5000
 """Steps after which one counts for a third (1/e)."""
+
+
+USED_THROUGHOUT = 0.95
+"""Where the log was used for at least this share of a run, nobody needs to know of the rest."""
+
+
+def suspended(what: str, share: float, correlation: float | None) -> str:
+    """The sentence of a report."""
+    known = "" if correlation is None else f" (correlation {correlation:.2f})"
+    return (
+        f"{what} was suspended for {share:.0%} of the run, because the rewards of steps near the log differ from the "
+        f"log's{known}. Is the log of this environment, with the same rewards?"
+    )
 
 
 class Sums(NamedTuple):

@@ -3,16 +3,22 @@
 What an agent gains by units alone is not to be counted as what it gains by guidance: compare with this one.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 from actionless.discretise import Normaliser
 from actionless.guidance.interface import Guidance, GuidanceContext, GuidanceSettings
+from actionless.online.agent import AgentSettings
 from actionless.settings import ScaleName
 
 
 @dataclass(frozen=True)
 class NormaliseSettings(GuidanceSettings, kind="normalise"):
-    """Nothing to set."""
+    """The kind `normalise`. It has no options."""
+
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """States in units of the log's spread."""
+        return dataclasses.replace(settings, standardise=True)
 
     def create(self, context: GuidanceContext) -> "Normalise":
         """The log's units."""

@@ -29,7 +29,7 @@ class PlansSettings(GuidanceSettings, kind="plans"):
     target_return: Number | None = None
     """Return that the planner is asked for; if not given, that of its run."""
     guide_weight: NonNegative = 3.0
-    """What a unit of the guiding reward is worth in return; 3 as published."""
+    """Weight of the guiding reward's critic beside Q; 3 as published."""
 
     def completed(self, guide: str, steps: int) -> "PlansSettings":  # noqa: ARG002
         """With the return that the planner's own run asked for, where no other is."""

@@ -17,10 +17,10 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int64, Real
 
 from actionless.discretise import Normaliser
-from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows, OwnSteps
-from actionless.guidance.log_check import Sums
+from actionless.guidance.interface import Draw, Guidance, GuidanceContext, GuidanceSettings, LogRows, Mean, OwnSteps
+from actionless.guidance.log_check import USED_THROUGHOUT, Sums, suspended
 from actionless.offline.state_policy import PolicyModel, StatePolicy
-from actionless.online.agent import Transitions
+from actionless.online.agent import AgentSettings, Transitions
 from actionless.online.replay import Column
 from actionless.settings import Count, Derived, Fraction, NonNegative, Positive, ScaleName
 from actionless.updates import padded, power_of_two
@@ -36,12 +36,12 @@ class PotentialSettings(GuidanceSettings, kind="potential"):
     """How sure values must be, and how far the agent looks ahead by itself."""
 
     kappa: NonNegative = 3.0
-    """κ: the potential is the mean of the values less κ times their disagreement."""
+    """κ: the potential is the mean of the members' values minus κ times their disagreement."""
     reach: Positive = 1.0
-    """How far off the log the potential falls to a third (1/e), in standard deviations of each variable. It does so
-    only if episodes of the log end in terminals: elsewhere nothing is lost by leaving the log."""
+    """Distance from the log at which the potential has fallen to a third (1/e), in standard deviations of each
+    variable. It falls only if episodes of the log end in terminals."""
     horizon: Fraction = 1.0
-    """λ at the beginning: the agent's discount is λγ, and rises to γ. 1 leaves it as it is."""
+    """λ at the start of the run: the agent's discount is λγ at first and rises to γ halfway. 1 changes nothing."""
     horizon_steps: Derived[Count | None] = None
     """The step at which λ has risen to 1: half of the run."""
 
@@ -49,14 +49,38 @@ class PotentialSettings(GuidanceSettings, kind="potential"):
         """With the rise of λ stretched to this run."""
         return dataclasses.replace(self, horizon_steps=max(1, steps // 2))
 
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """States in units of the log's spread."""
+        return dataclasses.replace(settings, standardise=True)
+
     def create(self, context: GuidanceContext) -> "PotentialGuidance":
         """Guidance that has seen nothing."""
-        return PotentialGuidance(Potential.of(context.policy, self.kappa, self.reach), self)
+        potential, log = Potential.of(context.policy, self.kappa, self.reach), context.log_if_readable
+        rows = None if log is None else log.states[:: max(1, len(log) // _MOST_ROWS)]
+        return PotentialGuidance(potential, self, None if rows is None else potential.disagreement(rows))
 
 
 def preset(scale: ScaleName) -> PotentialSettings:  # noqa: ARG001 (the same at every scale)
     """The same at every scale."""
     return PotentialSettings()
+
+
+def in_words(mean: Mean) -> str | None:
+    """What it did in some runs."""
+    used, share, distance = mean("potential/used"), mean("potential/share"), mean("potential/distance")
+    if share is None or distance is None:
+        return None
+    if used is not None and used < USED_THROUGHOUT:
+        return suspended("the potential", 1 - used, mean("potential/reward_correlation"))
+    if distance > 1:
+        return (
+            f"the agent stayed far from the log ({distance:.1f} standard deviations of each variable), where the "
+            "potential says little. A log with worse behaviour in it would help more."
+        )
+    return (
+        f"{share:.0%} of the rewards that the agent learnt from, by size, came from the potential, at a distance of "
+        f"{distance:.2f} from the log."
+    )
 
 
 class OfSteps(NamedTuple):
@@ -99,6 +123,12 @@ class Potential:
             parts.append(np.asarray(found)[: len(block)])
         return np.concatenate(parts) * self._scale
 
+    def disagreement(self, states: Real[np.ndarray, "batch dim"]) -> float:
+        """The mean over states of the standard deviation of the members' values."""
+        z = self._normalised(states)
+        spread = _disagreement(self._model, padded(z, power_of_two(len(z))))
+        return float(self._scale * np.asarray(spread)[: len(z)].mean())
+
     def of_steps(self, states: Real[np.ndarray, "steps dim"], next_states: Real[np.ndarray, "steps dim"]) -> OfSteps:
         """All figures of some steps, at the cost of one call."""
         size = power_of_two(len(states))
@@ -125,12 +155,13 @@ class PotentialGuidance(Guidance):
     """Adds the potential's part to rewards when a batch is drawn."""
 
     headline = ("potential/mean",)
-    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(of_last=True)}  # noqa: RUF012
+    columns = {POTENTIAL: Column(), NEXT_POTENTIAL: Column(from_last_step=True)}  # noqa: RUF012
     state: PotentialState
     """For checkpoints: arrays alone, changed in place."""
 
-    def __init__(self, potential: Potential, settings: PotentialSettings):
-        self.potential, self.settings = potential, settings
+    def __init__(self, potential: Potential, settings: PotentialSettings, log_disagreement: float | None = None):
+        self.potential, self.settings, self.log_disagreement = potential, settings, log_disagreement
+        self.discount = 0.99
         self.normaliser = potential.normaliser
         self.state = PotentialState(Sums.create(), np.zeros((), np.int64), np.zeros(5))
 
@@ -139,12 +170,18 @@ class PotentialGuidance(Guidance):
         """What errors call it."""
         return "potential"
 
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """The same: only γ is looked up."""
+        self.discount = settings.discount
+        return settings
+
     def observe_together(self, steps: OwnSteps) -> Mapping[str, Float32[np.ndarray, " steps"]]:
         """Φ at both ends of steps."""
         kept, figures = self.state, self.potential.of_steps(steps.states, steps.next_states)
         kept.check.add(steps.rewards, figures.expected, figures.distance)
         kept.steps[...] += len(steps.rewards)
-        added = np.where(steps.terminals, 0, figures.after) - figures.before
+        added = np.where(steps.terminals, 0, self.discount * figures.after) - figures.before
+        added = added if kept.check.fits else np.zeros_like(added)
         counted = (figures.after, figures.disagreement, figures.distance, np.abs(added), np.abs(steps.rewards))
         kept.sums[:] += [values.sum(dtype=np.float64) for values in counted]
         return {POTENTIAL: figures.before, NEXT_POTENTIAL: figures.after}
@@ -184,6 +221,7 @@ class PotentialGuidance(Guidance):
             "potential/used": float(self.state.check.fits),
             "potential/mean": value,
             "potential/disagreement": disagreement,
+            **({} if self.log_disagreement is None else {"potential/log_disagreement": self.log_disagreement}),
             "potential/distance": distance,
             "potential/added": added,
             "potential/share": added / (added + reward) if added + reward else 0.0,
@@ -196,6 +234,12 @@ def _potential(
 ) -> Float[Array, " batch"]:
     """Φ."""
     return _with_its_parts(model, z, kappa, reach)[0]
+
+
+@jax.jit
+def _disagreement(model: PolicyModel, z: Float[Array, "batch dim"]) -> Float[Array, " batch"]:
+    """Standard deviation of the members' values."""
+    return model.member_values(z).std(axis=0)
 
 
 @jax.jit

@@ -34,9 +34,10 @@ from actionless.guidance.interface import (
     GuidanceContext,
     GuidanceSettings,
     LogRows,
+    Mean,
     OwnSteps,
 )
-from actionless.guidance.log_check import Sums, near_and_expected
+from actionless.guidance.log_check import USED_THROUGHOUT, Sums, near_and_expected, suspended
 from actionless.offline.state_policy import PolicyModel
 from actionless.online.agent import Act, AgentSettings, Spec, Transitions
 from actionless.online.replay import Column
@@ -62,20 +63,25 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
     """How much of the log enters a batch, and how its actions are recovered."""
 
     share: Fraction = 0.5
-    """Share of each batch that rows of the log make up."""
+    """Share of log rows in each batch."""
     agreement: NonNegative = 3.0
-    """A row is used where the models disagree on its action at most so many times as much as they do on steps of the
-    agent that were kept from them."""
+    """Use a log row if the models' disagreement is at most this many times their disagreement on held-out steps of the
+    agent."""
     models: Count = 3
-    """Inverse dynamics models."""
+    """Number of inverse dynamics models."""
     inverse: IdmConfig = field(default_factory=IdmConfig)
     plain_critics: bool = False
-    """Leave the critics without LayerNorm."""
+    """Use critics without LayerNorm."""
 
     @property
     def reads_log(self) -> bool:
         """Rows of it are what the agent learns from."""
         return True
+
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """States in units of the log's spread, and LayerNorm in the critics of agents that know it."""
+        settings = dataclasses.replace(settings, standardise=True)
+        return settings if self.plain_critics else settings.with_layer_norm()
 
     def memory(self, spec: Spec, kept: int, logged: int) -> int:
         """The agent's own steps, and the log."""
@@ -90,6 +96,25 @@ class RelabelSettings(GuidanceSettings, kind="relabel"):
 def preset(scale: ScaleName) -> RelabelSettings:
     """The inverse dynamics models of a scale."""
     return RelabelSettings(inverse=IDM_SCALES[scale])
+
+
+def in_words(mean: Mean) -> str | None:
+    """What it did in some runs."""
+    used, agreed, error = mean("relabel/used"), mean("relabel/agreed"), mean("relabel/error")
+    if used is None or agreed is None or error is None:
+        return None
+    left_out = mean("relabel/suspended") or 0.0
+    if left_out > 1 - USED_THROUGHOUT:
+        return suspended("the use of the log's rows", left_out, mean("relabel/reward_correlation"))
+    if used == 0:
+        return (
+            f"no row of the log was used: the models agreed on the actions of {agreed:.0%} of its rows. The agent has "
+            "not seen what the log has seen; more steps, or the potential beside it, may help."
+        )
+    return (
+        f"{used:.0%} of the rows in the batches were the log's. The recovered actions miss by {error:.2f} on held-out "
+        f"steps of the agent; the models agreed on {agreed:.0%} of the log."
+    )
 
 
 class InverseEnsemble(eqx.Module):
@@ -180,11 +205,9 @@ class Relabel(Guidance):
         return "relabel"
 
     def agent_settings(self, settings: AgentSettings) -> AgentSettings:
-        """With LayerNorm in the critics, where the agent has that setting."""
+        """The same as its own settings ask for."""
         self.discount = settings.discount
-        if self.settings.plain_critics or not hasattr(settings, "layer_norm"):
-            return settings
-        return dataclasses.replace(settings, layer_norm=True)  # pyright: ignore[reportCallIssue]
+        return self.settings.agent_settings(settings)
 
     def begin(self, columns: Mapping[str, Column]) -> None:
         """Rows of the log need every column that the agent's own have."""
@@ -218,7 +241,7 @@ class Relabel(Guidance):
         self.state = state._replace(learning=learning)
         self.state.learnt[...] += updates
 
-    def change_batch(self, batch: Transitions, draw: Draw) -> Transitions:
+    def change_rows(self, batch: Transitions, draw: Draw) -> Transitions:
         """Rows of the log in place of the first of each batch, once the models agree on enough of them."""
         rows = self.rows(draw)
         if rows is None:
@@ -266,6 +289,9 @@ class Relabel(Guidance):
         state.rows[:] = 0
         if rows:
             metrics["relabel/used"] = used / rows
+        metrics["relabel/suspended"] = float(not state.check.fits)
+        if state.check.correlation is not None:
+            metrics["relabel/reward_correlation"] = state.check.correlation
         stored = min(int(state.relabelled), POOL)
         if stored:
             disagreement = state.pool.disagreement[:stored]

@@ -1,4 +1,4 @@
-"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and their kin).
+"""Guidance for the off-policy agents of Stable-Baselines3 (TD3, SAC, DDPG and similar agents).
 
 The model's own loop stays in charge. `GuideCallback` is the switch: what changes while the model learns is
 `_sample_action`, the one method through which an action reaches the environment and the replay buffer alike; a callback
@@ -73,6 +73,10 @@ class GuideCallback(BaseCallback):
         super().__init__()
         self._where = "the state policy" if isinstance(policy, StatePolicy) else str(policy)
         self._policy = policy if isinstance(policy, StatePolicy) else StatePolicy.load(policy)
+        if config is not None and config.choice is not None:
+            raise ActionlessError(
+                f"choice={config.choice}: the critic's choice needs an agent of `actionless train`; leave it out here"
+            )
         self._schedule, self._log, self._config, self._seed = schedule, log, config or GuideConfig(), seed
         self._shaping: Shaping | None = None
 

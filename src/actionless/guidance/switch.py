@@ -8,9 +8,9 @@ from typing import Any
 from actionless.errors import ActionlessError
 from actionless.guidance.guide import Guide, GuideConfig
 from actionless.guidance.idm import IDM_SCALES
-from actionless.guidance.interface import GuidanceContext, GuidanceSettings
+from actionless.guidance.interface import GuidanceContext, GuidanceSettings, Mean
 from actionless.guidance.schedule import Fixed, PaperSchedule, Schedule
-from actionless.online.agent import Spec
+from actionless.online.agent import AgentSettings, Spec
 from actionless.settings import Derived, Fraction, FromPython, ScaleName
 
 logger = logging.getLogger("actionless")
@@ -21,7 +21,8 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
     """How often the guide acts, and how its inverse dynamics model learns."""
 
     beta: Fraction | None = None
-    """Follow the guide with this probability throughout; if not given, 0.5 falling to 0 halfway, as in the paper."""
+    """Probability of following the guide, the same at every step; if not given, it falls from 0.5 to 0 halfway, as in
+    the paper."""
     schedule: PaperSchedule | Fixed | Schedule | FromPython | None = None
     """Any function from the environment step to that probability (from Python alone)."""
     normalise: Derived[bool] = True
@@ -44,6 +45,10 @@ class SwitchSettings(GuideConfig, GuidanceSettings, kind="switch"):
     def reads_log(self) -> bool:
         """The inverse dynamics model is bootstrapped with it."""
         return self.bootstrap
+
+    def agent_settings(self, settings: AgentSettings) -> AgentSettings:
+        """States in units of the log's spread, if asked for."""
+        return dataclasses.replace(settings, standardise=settings.standardise or self.normalise)
 
     def memory(self, spec: Spec, kept: int, logged: int) -> int:
         """The transitions that the inverse dynamics model learns from, and the log."""
@@ -94,3 +99,12 @@ class PaperSettings(SwitchSettings, kind="paper-switch"):
 def paper_preset(scale: ScaleName) -> PaperSettings:
     """The inverse dynamics model of a scale."""
     return PaperSettings(idm=IDM_SCALES[scale])
+
+
+def in_words(mean: Mean) -> str | None:
+    """What it did in some runs."""
+    guided, own, share = mean("guide/reward"), mean("guide/own_reward"), mean("guided_share")
+    if guided is None or own is None or share is None:
+        return None
+    compared = "more" if guided > own else "less"
+    return f"guided steps, {share:.0%} of all, paid {compared} than the agent's own: {guided:.3g} against {own:.3g}."

@@ -52,19 +52,19 @@ class AfdtConfig(LearnerConfig, kind="afdt"):
     context: Count = 20
     """Steps that the transformer looks at, the present one among them."""
     width: Count = 128
-    """Numbers in each of its tokens."""
+    """Width of the transformer: numbers in each token."""
     blocks: Count = 3
-    """Number of its blocks."""
+    """Number of blocks of the transformer."""
     dropout: Annotated[float, Bounds(0, 1, below=True)] = 0.1
-    """Share of its activations that an update leaves out."""
+    """Share of activations that are set to 0 in an update."""
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     warm_up: Whole = 10_000
-    """Updates over which the learning rate rises from nothing."""
+    """Updates over which the learning rate rises from 0."""
     weight_decay: NonNegative = 1e-4
-    """Share of the weights, times the learning rate, that each update takes away."""
+    """Weight decay of AdamW."""
     max_grad_norm: Positive = 0.25
-    """Longer gradients are shortened to this length."""
+    """Largest norm of the gradient; a longer one is scaled down to it."""
     return_scale: Positive = PLAN_RETURN_SCALE
     """Returns are divided by it before the network sees them. By default 1,000 for the paper's data sets, and the
     largest return of the log for any other."""

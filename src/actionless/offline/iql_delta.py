@@ -45,11 +45,11 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     """How V is learnt, and how much its advantages count in imitation."""
 
     expectile: Fraction = 0.5
-    """0.5 is the value of the log's behaviour; above, of the better part of what it did."""
+    """0.5 is the value of the log's behaviour; larger values estimate the better behaviour in the log."""
     advantage_weight: NonNegative = 1.0
-    """Δs are imitated with weight exp(this · advantage / its standard deviation); 0 imitates all alike."""
+    """w: the imitation weight of a Δs is exp(w · advantage / standard deviation of advantages); 0: all are equal."""
     weight_limit: Positive = 20.0
-    """That weight is cut off here."""
+    """Largest imitation weight."""
     ensemble: Count = 10
     """Networks of V."""
     at_once: Count | None = 1
@@ -59,7 +59,7 @@ class IqlDeltaConfig(LearnerConfig, kind="iql-delta"):
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     discount: Fraction = 0.99
-    """γ: what a reward one step later is worth."""
+    """γ: the weight of a reward one step later."""
     target_rate: Fraction = 1e-3
     """τ: share of each network of V that enters its target network at each update, whether it learns in it or not."""
     average_rate: Fraction = 1e-3

@@ -1,13 +1,12 @@
 """Where a log came from, so that it can be read again."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
-from actionless.data.read import MINARI_PREFIX, read_with
+from actionless.data.read import MINARI_PREFIX, read
 from actionless.errors import ActionlessError
 from actionless.offline.state_policy import StatePolicy
 from actionless.settings import from_json
@@ -53,7 +52,7 @@ def log_of(policy: StatePolicy, where: str) -> Log:
     origin = from_json(Origin, data["origin"], where)
     way_out = f"restore it, or {_WITHOUT}"
     try:
-        log = read_with(origin.data, dataclasses.replace(origin.read, with_actions=False))
+        log = read(origin.data, origin.read, with_actions=False)
     except ActionlessError as error:
         raise ActionlessError(f"the guide's log cannot be read ({error}): {way_out}") from error
     if log.fingerprint != data["fingerprint"]:

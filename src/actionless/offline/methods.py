@@ -86,7 +86,15 @@ _EXPECTILE: dict[ScaleName, Size] = {
     "cpu": Size(
         15_000,
         256,
-        {"ensemble": 5, "hidden": (256, 256), "learning_rate": 1e-3, "target_rate": 2e-2, "average_rate": 5e-3},
+        # All networks learn in every update: what guidance was measured with (experiments/guidance).
+        {
+            "ensemble": 5,
+            "at_once": 5,
+            "hidden": (256, 256),
+            "learning_rate": 1e-3,
+            "target_rate": 2e-2,
+            "average_rate": 5e-3,
+        },
     ),
     "paper": Size(1_000_000, 256),
 }

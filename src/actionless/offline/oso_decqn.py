@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.discretise import Discretiser
-from actionless.networks import Ensemble
+from actionless.networks import Ensemble, chosen, q_values
 from actionless.offline.data_sets import data_set
 from actionless.offline.learner import (
     Batch,
@@ -29,7 +29,7 @@ from actionless.offline.learner import (
     Watch,
     by_bin,
 )
-from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, warn_of_imitation
+from actionless.offline.penalty_warnings import Penalty, PenaltyWatch, TdLoss, warn_of_imitation
 from actionless.offline.state_policy import PolicyModel, StatePolicy, measured_proposals, measured_values
 from actionless.offline.support import SupportLearner
 from actionless.optimise import Adam, polyak
@@ -78,7 +78,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     """α: weight of the conservative penalty, in the paper's sense at every scale, for rewards times reward_scale. By
     default the paper's for its data sets, by the log's name, and 8 for any other log."""
     penalty_factor: Positive = 1.0
-    """What alpha is multiplied by. A short run has larger TD errors to hold than the paper's: 5 at scale cpu."""
+    """Factor for alpha: short runs have larger TD errors and need a larger penalty. 5 at scale cpu."""
     ensemble: Count = 5
     """Number of networks."""
     hidden: tuple[Count, ...] = (512, 512, 512)
@@ -86,10 +86,10 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     learning_rate: NonNegative = 1e-4
     """Step size of Adam."""
     discount: Fraction = 0.99
-    """γ: what a reward one step later is worth."""
+    """γ: the weight of a reward one step later."""
     target_rate: Fraction = 1e-3
     """τ: share of the online network that enters the target network at each update."""
-    loss: Literal["mse", "huber"] = "mse"
+    loss: TdLoss = "mse"
     """Loss of the TD error. By default the square, and Huber for logs of factorised DMC, as in the paper."""
     logits: Literal["utilities", "scaled"] = "utilities"
     """Softmax and log-sum-exp of U_j, or of U_j / M: the softmax of Q itself over every joint Δs."""
@@ -104,7 +104,7 @@ class OsoDecqnConfig(LearnerConfig, kind="oso-decqn"):
     paper's data sets, and for any other log such that its discounted returns spread as theirs do (a standard deviation
     of 50): alpha then means the same for rewards of any unit."""
     support: bool = True
-    """Learn beside it how far a state lies off the log, which guidance by potential needs where agents fall."""
+    """Also learn the distance of states from the log; the potential uses it in environments that can end early."""
 
     @property
     def declares(self) -> Declaration:
@@ -246,22 +246,6 @@ def utilities(
 ) -> Float[Array, "members batch bins dim"]:
     """U_j^e(s, k)."""
     return by_bin(network(states), spec)
-
-
-def chosen(
-    values: Float[Array, "*members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "*members batch dim"]:
-    """The value of bin Δs_j in each dimension j."""
-    bins = jnp.arange(values.shape[-2], dtype=delta.dtype)
-    picked = (delta[:, None] == bins[None, :, None]).astype(values.dtype)
-    return (values * jnp.broadcast_to(picked, values.shape)).sum(axis=-2)
-
-
-def q_values(
-    u: Float[Array, "members batch bins dim"], delta: Int[Array, "batch dim"]
-) -> Float[Array, "members batch"]:
-    """Q^e(s, Δs): the mean utility over dimensions (Equation 1)."""
-    return chosen(u, delta).mean(axis=-1)
 
 
 def logits(

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+TdLoss = Literal["mse", "huber"]
+"""What is minimised of the TD error."""
+
 _RISE = 1.1
 _LEAST_SHIFT = 0.1
 
@@ -25,7 +28,7 @@ class Penalty:
     alpha: float
     factor: float = 1.0
     """What alpha is multiplied by."""
-    loss: Literal["mse", "huber"] = "mse"
+    loss: TdLoss = "mse"
     reward_scale: float = 1.0
 
     @property

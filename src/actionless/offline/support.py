@@ -1,8 +1,8 @@
 """What a log supports: how far a state lies off it, what its steps pay, and what its states are worth at least.
 
-Values that were learnt from a log are made up elsewhere, and often rise just where an agent falls. The distance does
-not: a network was shown states of the log that had been pushed away, and learnt by how much. What a step pays tells
-whether the log's rewards are those of an environment: guidance by another task's log is noticed by it.
+Values that were learnt from a log are unreliable elsewhere, and often rise just where an agent falls. The distance is
+reliable there: a network was shown states of the log that had been pushed away, and learnt by how much. The reward of a
+step is compared with the environment's: this detects a log of another environment.
 """
 
 from typing import NamedTuple

@@ -3,19 +3,30 @@
 Separate from the environment, so that a trained agent can act where the environment is not installed.
 """
 
+import abc
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int, Integer, Real, Shaped
 
+from actionless.settings import Settings
+
 Actions = Shaped[np.ndarray, "*batch actions"]
+
+
+class Translation(Settings, abc.ABC):
+    """From an agent's actions to the environment's own; saved with the agent."""
+
+    @abc.abstractmethod
+    def __call__(self, actions: Actions) -> Shaped[np.ndarray, "..."] | np.integer:
+        """The environment's own actions."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Limits:
+class Limits(Translation, kind="limits"):
     """Continuous actions: numbers in [-1, 1], scaled to the limits of each dimension."""
 
     low: Float[np.ndarray, " actions"]
@@ -38,7 +49,7 @@ class Limits:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(Translation, kind="levels"):
     """Discretised continuous actions: the index of a level in each dimension."""
 
     levels: Float[np.ndarray, "actions bins"]
@@ -54,7 +65,7 @@ class Levels:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Choices:
+class Choices(Translation, kind="choices"):
     """`MultiDiscrete` actions: an index in each dimension, plus the environment's first index."""
 
     start: Integer[np.ndarray, " actions"]
@@ -66,7 +77,7 @@ class Choices:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(Translation, kind="choice"):
     """`Discrete` actions: a single index, plus the environment's first index."""
 
     start: int
@@ -74,11 +85,6 @@ class Choice:
     def __call__(self, actions: Actions) -> Integer[np.ndarray, "*batch"] | np.integer:
         """The environment's own actions."""
         return np.int64(self.start) + actions[..., 0]
-
-
-Translation = Limits | Levels | Choices | Choice
-
-_KINDS: dict[str, type[Translation]] = {"limits": Limits, "levels": Levels, "choices": Choices, "choice": Choice}
 
 
 def normalised_actions(translation: Translation, actions: Real[np.ndarray, "n actions"]) -> Shaped[np.ndarray, "n _"]:
@@ -93,24 +99,3 @@ def normalised_actions(translation: Translation, actions: Real[np.ndarray, "n ac
         return np.clip((actions - (high + low) / 2) / half, -1, 1).astype(np.float32)
     start = translation.start if isinstance(translation, Choices | Choice) else 0
     return (np.rint(actions) - start).astype(np.int32)
-
-
-def translation_to_json(translation: Translation) -> dict[str, Any]:
-    """Convert to JSON values; arrays keep their dtype."""
-    kind = {kind: name for name, kind in _KINDS.items()}[type(translation)]
-    # Only the fields: `vars` would include cached properties too.
-    stored = {name: _stored(vars(translation)[name]) for name in translation.__dataclass_fields__}
-    return {"kind": kind, **stored}
-
-
-def translation_from_json(stored: dict[str, Any]) -> Translation:
-    """The inverse of `translation_to_json`."""
-    return _KINDS[stored["kind"]](**{name: _restored(value) for name, value in stored.items() if name != "kind"})
-
-
-def _stored(value: Any) -> Any:
-    return {"dtype": value.dtype.name, "values": value.tolist()} if isinstance(value, np.ndarray) else value
-
-
-def _restored(value: Any) -> Any:
-    return np.array(value["values"], value["dtype"]) if isinstance(value, dict) else value

@@ -50,15 +50,19 @@ class AgentSettings(Settings, abc.ABC):
     discount: Fraction = 0.99
     """γ: the weight of a reward one step later."""
     n_step: Count = 1
-    """Rewards that a target sums up before it bootstraps."""
+    """Number of rewards that a target sums up before it bootstraps."""
     target_rate: Fraction = 5e-3
-    """τ: how fast target networks follow."""
+    """τ: share of each network that enters its target network at each update."""
     standardise: Derived[bool] = field(default=False, kw_only=True)
     """Whether the agent sees states in units of a log's spread."""
 
     @abc.abstractmethod
     def create(self, spec: Spec, key: PRNGKeyArray) -> "Agent":
         """An agent that has learnt nothing."""
+
+    def with_layer_norm(self) -> "AgentSettings":
+        """With LayerNorm in the critics, where the agent knows it; the same where it does not."""
+        return self
 
     def for_policy(self) -> "AgentSettings":
         """What a saved policy is rebuilt from: settings of an agent that acts in the same way.
@@ -72,6 +76,7 @@ class AgentSettings(Settings, abc.ABC):
 class LabelledSettings(AgentSettings, abc.ABC):
     """Settings of an agent that begins with a log of states and actions."""
 
+    n_step: Derived[Count] = 1
     standardise: Derived[bool] = field(default=True, kw_only=True)
 
 

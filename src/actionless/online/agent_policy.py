@@ -13,7 +13,7 @@ from jaxtyping import Real, Shaped
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
 from actionless.old_runs import upgraded_policy
-from actionless.online.action_translation import Translation, translation_from_json, translation_to_json
+from actionless.online.action_translation import Translation
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, best_actions
 from actionless.online.agents import create_agent
 from actionless.online.environments import Environment
@@ -67,7 +67,7 @@ class AgentPolicy:
             "config": to_json(self.config),
             "spec": dataclasses.asdict(self.spec),
             "environment": self.environment,
-            "translation": translation_to_json(self.translation),
+            "translation": to_json(self.translation),
             "provenance": dict(self.provenance),
         }
         policy_files.write(Path(directory), description, arrays)
@@ -93,6 +93,6 @@ class AgentPolicy:
             config=config,
             spec=spec,
             environment=description["environment"],
-            translation=translation_from_json(description["translation"]),
+            translation=from_json(Translation, description["translation"], str(directory)),
             provenance=description["provenance"],
         )

@@ -34,7 +34,7 @@ class Scale:
     target_rate: float
 
     def applied(self, config: AgentSettings) -> AgentSettings:
-        """An agent's settings at this scale."""
+        """These settings with the sizes of this scale."""
         return dataclasses.replace(config, hidden=self.hidden, target_rate=self.target_rate)
 
 

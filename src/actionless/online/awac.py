@@ -23,9 +23,9 @@ class AwacConfig(LabelledSettings, kind="awac"):
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     inverse_temperature: NonNegative = 3.0
-    """1/λ: how much more an action is imitated that was better than the policy's own."""
+    """1/λ: the imitation weight of an action is exp(advantage / λ)."""
     most_weight: Positive = 100.0
-    """Upper limit of the weight of an action."""
+    """Largest imitation weight."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -61,7 +61,7 @@ class Awac(Agent):
 
     @property
     def behaviour(self) -> GaussianBehaviour:
-        """The policy."""
+        """Acts with the policy's mean; explores by its draws."""
         return GaussianBehaviour(self.policy)
 
     def exploration(self) -> tuple[()]:

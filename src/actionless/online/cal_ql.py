@@ -26,18 +26,17 @@ class CalQlConfig(LabelledSettings, kind="cal-ql"):
     """The settings used for locomotion."""
 
     learning_rate: NonNegative = 3e-4
-    """Step size of Adam, of the critics alone."""
+    """Step size of Adam for the critics."""
     policy_learning_rate: NonNegative = 3e-5
-    """Of the policy and its temperature."""
+    """Step size of Adam for the policy and its temperature."""
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     alpha: NonNegative = 10.0
     """Weight of the penalty."""
     actions: Count = 10
-    """Drawn from each of three sources for the soft maximum."""
+    """Actions drawn from each of three sources for the soft maximum of Q."""
     penalty_every: Count = 1
-    """Measure the penalty on every second transition of a batch for 2, on every third for 3, and so on: the same on
-    average, in less time."""
+    """Measure the penalty on every n-th transition of a batch only: the same on average, in less time."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -65,7 +64,7 @@ class CalQl(Agent):
 
     @property
     def behaviour(self) -> SacBehaviour:
-        """SAC's."""
+        """Acts with the policy's mean; explores by its draws."""
         return self.sac.behaviour
 
     def exploration(self) -> tuple[()]:

@@ -13,8 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from actionless.errors import ActionlessError
-from actionless.networks import Ensemble
-from actionless.offline.oso_decqn import q_values
+from actionless.networks import Ensemble, q_values
 from actionless.online.agent import Agent, AgentSettings, Behaviour, Spec, Transitions
 from actionless.optimise import Adam, polyak
 from actionless.settings import Count, Fraction, NonNegative

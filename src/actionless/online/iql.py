@@ -27,11 +27,11 @@ class IqlConfig(LabelledSettings, kind="iql"):
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     expectile: Annotated[float, Bounds(0, 1, above=True, below=True)] = 0.7
-    """0.5 values the mean of what was done, close to 1 the best of it."""
+    """0.5 is the value of the data's behaviour; larger values estimate the better behaviour in the data."""
     inverse_temperature: NonNegative = 3.0
-    """How much more an action is imitated that was better than expected."""
+    """β: the imitation weight of an action is exp(β · advantage)."""
     most_weight: Positive = 100.0
-    """Upper limit of the weight of an action."""
+    """Largest imitation weight."""
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -72,7 +72,7 @@ class Iql(Agent):
 
     @property
     def behaviour(self) -> GaussianBehaviour:
-        """The policy."""
+        """Acts with the policy's mean; explores by its draws."""
         return GaussianBehaviour(self.policy)
 
     def exploration(self) -> tuple[()]:

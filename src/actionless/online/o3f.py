@@ -22,14 +22,14 @@ from actionless.updates import Metrics
 
 @dataclass(frozen=True)
 class O3fConfig(LabelledSettings, kind="o3f"):
-    """Optimism goes with any offline objective: SAC's with several critics is our choice."""
+    """Optimistic exploration works with any offline objective; we chose SAC with several critics."""
 
     target_rate: Fraction = 5e-3
     """Share of the critics that enters the target critics at each update."""
     ensemble: Count = 5
     """Number of critics, each with layer normalisation."""
     candidates: Count = 100
-    """Actions among which the one to try is chosen."""
+    """Number of actions of which exploration tries the one with the largest mean Q."""
     exploration_noise: NonNegative = 0.2
     """Standard deviation of the candidates around the policy's action."""
 
@@ -91,6 +91,6 @@ class O3f(Agent):
         return ()
 
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["O3f", Metrics]:
-        """SAC's."""
+        """One step of SAC, whose targets take the minimum of all critics."""
         sac, metrics = self.sac.update(batch, key)
         return O3f(sac=sac, spec=self.spec, config=self.config), metrics

@@ -21,7 +21,7 @@ class Column:
     dtype: Any = np.float32
     fill: float = 0.0
     """What stands where nothing was given. Finite, since checkpoints hold it."""
-    of_last: bool = False
+    from_last_step: bool = False
     """A batch holds the value of the last step that it sums up, which `next_states` follow; not that of the first."""
 
 
@@ -77,7 +77,7 @@ class Replay:
     """Columns by name, for whoever declared them."""
     fills: tuple[tuple[str, float], ...] = field(metadata={"static": True})
     """What each of them holds where nothing was given."""
-    of_last: frozenset[str] = field(metadata={"static": True})
+    from_last_step: frozenset[str] = field(metadata={"static": True})
     """Those that a batch holds of its last step."""
 
     @classmethod
@@ -94,7 +94,7 @@ class Replay:
             added=np.zeros((), np.int64),
             extra={name: np.full(capacity, column.fill, column.dtype) for name, column in extra.items()},
             fills=tuple((name, column.fill) for name, column in extra.items()),
-            of_last=frozenset(name for name, column in extra.items() if column.of_last),
+            from_last_step=frozenset(name for name, column in extra.items() if column.from_last_step),
         )
 
     @property
@@ -162,7 +162,7 @@ class Replay:
             rewards=rewards,
             next_states=self.next_states[last],
             discounts=discounts,
-            extra={name: column[last if name in self.of_last else slots] for name, column in self.extra.items()},
+            extra={name: column[last if name in self.from_last_step else slots] for name, column in self.extra.items()},
         )
 
     def oldest_first(self, places: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch"]:

@@ -1,5 +1,6 @@
 """SAC: a random policy that is paid for its entropy, at a temperature that is learnt too."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,13 +25,17 @@ Worth = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class SacConfig(AgentSettings, kind="sac"):
-    """SAC's usual settings, with the paper's sizes."""
+    """The usual settings of SAC, with the paper's sizes."""
 
     hidden: tuple[Count, ...] = (512, 512, 512)
     target_rate: Fraction = 1e-3
     """Share of the critics that enters the target critics at each update."""
     layer_norm: bool = False
     """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
+
+    def with_layer_norm(self) -> "SacConfig":
+        """With LayerNorm in the critics."""
+        return dataclasses.replace(self, layer_norm=True)
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""
@@ -89,7 +94,7 @@ class Sac(Agent):
 
     @property
     def behaviour(self) -> SacBehaviour:
-        """The policy."""
+        """Acts with the policy's mean; explores by its draws."""
         return SacBehaviour(self.actor)
 
     def exploration(self) -> tuple[()]:

@@ -70,21 +70,21 @@ class Standardised(Agent):
 
     @property
     def behaviour(self) -> StandardisedBehaviour:
-        """The agent's, for raw states."""
+        """What acts, and turns raw states into z-scores first."""
         return StandardisedBehaviour(self.states, self.agent.behaviour)
 
     def exploration(self) -> Any:
-        """The agent's."""
+        """What the inner agent's exploration remembers at first."""
         return self.agent.exploration()
 
     def values(
         self, states: Float[Array, "batch dim"], actions: Shaped[Array, "batch actions"]
     ) -> Float[Array, " batch"]:
-        """The agent's."""
+        """Q of the inner agent at the z-scores of these states."""
         return self.agent.values(self.states(states), actions)
 
     def update(self, batch: Transitions, key: PRNGKeyArray) -> tuple["Standardised", Metrics]:
-        """The agent's update, on z-scores."""
+        """One update of the inner agent, on z-scores."""
         seen = dataclasses.replace(batch, states=self.states(batch.states), next_states=self.states(batch.next_states))
         agent, metrics = self.agent.update(seen, key)
         return Standardised(states=self.states, agent=agent, spec=self.spec), metrics

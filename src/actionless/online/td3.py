@@ -1,5 +1,6 @@
 """TD3: a deterministic policy, twin critics, a smoothed target, and a policy that moves later than its critics."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -26,13 +27,17 @@ class Td3Config(AgentSettings, kind="td3"):
     policy_noise: NonNegative = 0.2
     """Standard deviation of the noise on the target's actions."""
     policy_noise_limit: NonNegative = 0.5
-    """That noise is clipped to this size."""
+    """The noise on the target's actions is clipped to ± this."""
     policy_delay: Count = 2
-    """Updates of the critics to one of the policy and of the target networks."""
+    """Number of critic updates for each update of the policy and the target networks."""
     exploration_noise: NonNegative = 0.1
-    """Standard deviation of the noise on the actions taken."""
+    """Standard deviation of the noise that is added to the agent's actions."""
     layer_norm: bool = False
     """Normalise the inputs of each ReLU of the critics. Guidance by relabel turns it on."""
+
+    def with_layer_norm(self) -> "Td3Config":
+        """With LayerNorm in the critics."""
+        return dataclasses.replace(self, layer_norm=True)
 
     def create(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         """An agent that has learnt nothing."""

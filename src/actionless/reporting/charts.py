@@ -32,7 +32,7 @@ class Plotted:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChartDefinition:
     """A chart that is drawn if any run has one of its metrics."""
 
     key: str
@@ -43,21 +43,21 @@ class Plan:
 
 
 _TRAIN = (
-    Plan(
+    ChartDefinition(
         "return",
         "Return in evaluation",
         "Mean return of the evaluation episodes: the agent's best actions, without a guide. Higher is better.",
         "return per episode",
         (Plotted("eval/return"),),
     ),
-    Plan(
+    ChartDefinition(
         "episode-return",
         "Return while learning",
         "Return of the training episodes, with exploration and guided steps.",
         "return per episode",
         (Plotted("episode/return"),),
     ),
-    Plan(
+    ChartDefinition(
         "guided-share",
         "Share of guided steps",
         "Share of steps in which the guide acted, and β, the probability that it acts. It never acts during the random "
@@ -65,7 +65,7 @@ _TRAIN = (
         "share of steps",
         (Plotted("guided_share", "guided share"), Plotted("beta", "β", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "reward",
         "Reward of guided and own steps",
         "Mean reward of the guide's steps and of the agent's own steps. Where the agent's own is higher, the agent is "
@@ -73,7 +73,7 @@ _TRAIN = (
         "reward per step",
         (Plotted("guide/reward", "guided"), Plotted("guide/own_reward", "own", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "idm-loss",
         "Loss of the inverse dynamics model",
         "Distance of its action from the action taken (seen online), and from the agent's own action in the log's "
@@ -81,7 +81,7 @@ _TRAIN = (
         "loss",
         (Plotted("idm/online_loss", "seen online"), Plotted("idm/offline_loss", "on the log", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "realised",
         "Realised Δs",
         "How often a variable moved as the guide proposed. Chance level is one third if three directions are equally "
@@ -89,7 +89,7 @@ _TRAIN = (
         "share of variables",
         (Plotted("guide/realised"),),
     ),
-    Plan(
+    ChartDefinition(
         "missed",
         "Distance to the plan",
         "Distance between the state reached and the state that a guide planned. It falls while the agent learns "
@@ -97,7 +97,7 @@ _TRAIN = (
         "standard deviations of the variables",
         (Plotted("guide/missed"),),
     ),
-    Plan(
+    ChartDefinition(
         "potential",
         "The potential's share of what is learnt from",
         "How much of the rewards that the agent learns from, by size, comes from the potential; and whether it is used "
@@ -105,15 +105,15 @@ _TRAIN = (
         "share",
         (Plotted("potential/share", "share"), Plotted("potential/used", "used", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "distance",
         "Distance from the log",
-        "How far the states that the agent reaches lie off the log. Below 0.2 they are as if of the log; above 1 the "
-        "potential says little.",
+        "Distance from the log of the states that the agent reaches. Below 0.2 they are as close as the log's own "
+        "states; above 1 the potential says little.",
         "standard deviations of each variable",
         (Plotted("potential/distance"),),
     ),
-    Plan(
+    ChartDefinition(
         "recovered",
         "Recovered actions",
         "Share of the log's rows on whose actions the models agree, and how far their actions are from the agent's own "
@@ -121,14 +121,14 @@ _TRAIN = (
         "share; error of actions in −1 … 1",
         (Plotted("relabel/agreed", "agreed on"), Plotted("relabel/error", "error", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "loss",
         "Loss of the agent's critic",
         "Error of its values against their own targets. It may grow with the values and says little by itself.",
         "loss",
         (Plotted("loss"),),
     ),
-    Plan(
+    ChartDefinition(
         "q-mean",
         "Values learned by the agent",
         "Mean Q in the training batches: the discounted return that the agent expects.",
@@ -138,7 +138,7 @@ _TRAIN = (
 )
 
 _PRETRAIN = (
-    Plan(
+    ChartDefinition(
         "accuracy",
         "Accuracy of proposed Δs",
         "Share of variables whose proposed direction is the one that happened. A method that learns from rewards may "
@@ -146,21 +146,21 @@ _PRETRAIN = (
         "share of variables",
         (Plotted("heldout/accuracy", "held out"), Plotted("train/accuracy", "training data")),
     ),
-    Plan(
+    ChartDefinition(
         "error",
         "Error of proposed Δs",
         "Distance between proposed and observed Δs, summed over the variables. Lower is closer to the log.",
         "bins per step",
         (Plotted("heldout/error", "held out"), Plotted("train/error", "training data")),
     ),
-    Plan(
+    ChartDefinition(
         "action-error",
         "Error of actions",
         "Mean distance between the policy's action and the log's. Lower is closer to the log.",
         "distance per action dimension",
         (Plotted("heldout/action_error", "held out"), Plotted("train/action_error", "training data")),
     ),
-    Plan(
+    ChartDefinition(
         "values",
         "Values and observed returns",
         "Mean Q of the proposed Δs, and the mean discounted return that followed in the log. If Q is far above that "
@@ -168,21 +168,21 @@ _PRETRAIN = (
         "discounted return",
         (Plotted("q/mean", "Q"), Plotted("q/data_return", "log", "dash")),
     ),
-    Plan(
+    ChartDefinition(
         "loss",
         "Loss",
         "The training objective; for methods that learn values, TD loss + α · penalty.",
         "loss",
         (Plotted("loss"),),
     ),
-    Plan(
+    ChartDefinition(
         "td-loss",
         "TD loss",
         "Mean squared (or Huber) error of the values against their own targets. It grows with the values.",
         "TD loss",
         (Plotted("td_loss"),),
     ),
-    Plan(
+    ChartDefinition(
         "penalty",
         "Penalty",
         "Cross-entropy of the log's own Δs under the policy. Lower means closer to the log.",
@@ -191,7 +191,7 @@ _PRETRAIN = (
     ),
 )
 
-_PLANS = {"train": _TRAIN, "pretrain": _PRETRAIN}
+_DEFINITIONS = {"train": _TRAIN, "pretrain": _PRETRAIN}
 
 
 @dataclass(frozen=True)
@@ -249,22 +249,24 @@ def charts_of(section: Section, colour: dict[str, str]) -> list[Chart]:
     x = STEPS.get(section.verb, "steps")
     if any(group.from_log for group in section.groups):
         x += "; below 0, updates from the log"
-    for plan in _PLANS.get(section.verb, ()):
+    for definition in _DEFINITIONS.get(section.verb, ()):
         lines = [
-            _line(group, plotted, colour[group.label], with_name=_present(section, plan) > 1)
+            _line(group, plotted, colour[group.label], with_name=_present(section, definition) > 1)
             for group in section.groups
-            for plotted in plan.plotted
+            for plotted in definition.plotted
             if group.curves(plotted.metric)
         ]
         if lines:
-            charts.append(LineChart(plan.key, plan.title, plan.caption, x, plan.y, tuple(lines)))
-        if plan.key == "realised":
+            charts.append(
+                LineChart(definition.key, definition.title, definition.caption, x, definition.y, tuple(lines))
+            )
+        if definition.key == "realised":
             charts += [chart for group in section.groups if (chart := _heat_map(group, len(section.groups), x))]
     return charts
 
 
-def _present(section: Section, plan: Plan) -> int:
-    return sum(any(group.curves(plotted.metric) for group in section.groups) for plotted in plan.plotted)
+def _present(section: Section, definition: ChartDefinition) -> int:
+    return sum(any(group.curves(plotted.metric) for group in section.groups) for plotted in definition.plotted)
 
 
 def _line(group: Group, plotted: Plotted, colour: str, *, with_name: bool) -> Line:

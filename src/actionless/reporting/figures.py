@@ -1,10 +1,12 @@
 """The charts as PNG and SVG, for papers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
@@ -44,11 +46,29 @@ def write_figures(sections: list[Section], folder: Path, *, overwrite: bool = Fa
         for name, paths in targets.items():
             figure = _drawn(*charts[name])
             for path in paths:
-                with written_aside(path) as aside:
-                    # Without a date, the same runs give the same file.
-                    metadata = {"Date": None} if path.suffix == ".svg" else None
-                    figure.savefig(aside, format=path.suffix[1:], dpi=_DOTS_PER_INCH, metadata=metadata)
+                _save(figure, path)
     return [path for paths in targets.values() for path in paths]
+
+
+def write_panels(panels: Sequence[LineChart], title: str, name: Path) -> list[Path]:
+    """Write several charts side by side, with one legend, as NAME.png and NAME.svg; return the paths."""
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    paths = [name.with_name(f"{name.name}.{ending}") for ending in ("png", "svg")]
+    with disk_trouble(name.parent, "choose a writable folder for the figure"), mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(3.8 * columns, 2.8 * rows + 0.6), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        for number, panel in enumerate(panels):
+            _draw_axes(axes := figure.add_subplot(rows, columns, number + 1), panel)
+            axes.set_title(panel.title)
+            axes.set_xlabel(panel.x)
+        handles = {
+            text: handle for axes in figure.axes for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
+        for path in paths:
+            _save(figure, path)
+    return paths
 
 
 def _drawn(section: Section, chart: Chart) -> Figure:
@@ -64,8 +84,19 @@ def _drawn(section: Section, chart: Chart) -> Figure:
     return figure
 
 
+def _save(figure: Figure, path: Path) -> None:
+    with written_aside(path) as aside:
+        # Without a date, the same runs give the same file.
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(aside, format=path.suffix[1:], dpi=_DOTS_PER_INCH, metadata=metadata)
+
+
 def _draw_lines(figure: Figure, chart: LineChart) -> None:
-    axes = figure.add_subplot()
+    _draw_axes(figure.add_subplot(), chart)
+    figure.legend(loc="outside lower center")
+
+
+def _draw_axes(axes: Axes, chart: LineChart) -> None:
     for line in chart.lines:
         style: dict[str, Any] = {"color": line.colour, "linestyle": "--" if line.dash == "dash" else "-"}
         for seed in line.seeds if len(line.seeds) > 1 else ():
@@ -80,7 +111,6 @@ def _draw_lines(figure: Figure, chart: LineChart) -> None:
     axes.set_ylabel(chart.y)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    figure.legend(loc="outside lower center")
 
 
 def _marker(steps: np.ndarray) -> str:

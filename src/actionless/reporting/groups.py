@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from actionless.guidance.kinds import named
 from actionless.reporting.records import Curve, Record
 
 _NO_EFFECT_ON_RESULTS = ("sinks", "loop.checkpoint_seconds", "loop.resident_gb", "loop.snapshots")
@@ -19,6 +20,8 @@ class Group:
     label: str
     settings: dict[str, Any]
     records: tuple[Record, ...]
+    guided: bool = False
+    """Whether something learnt offline helped its agents, beyond units."""
 
     def curves(self, metric: str) -> list[Curve]:
         """The curve of a metric in each run that has it."""
@@ -70,8 +73,8 @@ def make_sections(records: Sequence[Record]) -> tuple[list[Section], list[str]]:
 
 
 def differing(groups: Sequence[Group]) -> list[str]:
-    """Names of the settings that differ between groups."""
-    return _differing([group.settings for group in groups])
+    """Names of the settings that differ between groups. Guidance's own are named, so the list of kinds is left out."""
+    return [name for name in _differing([group.settings for group in groups]) if name != "guidance"]
 
 
 def log_of(record: Record) -> dict[str, Any]:
@@ -128,8 +131,8 @@ def _labelled(groups: list[list[Record]]) -> tuple[Group, ...]:
     settings = [_settings(group[0]) for group in groups]
     kinds = [_kind(group[0]) for group in groups]
     names = [_name(group[0]) for group in groups]
-    name_is_enough = len(set(kinds)) == 1 and "guided" not in kinds
-    labels = names if name_is_enough else [f"{name} {kind}" for name, kind in zip(names, kinds, strict=True)]
+    name_is_enough = len(set(kinds)) == 1 and not kinds[0][1]
+    labels = names if name_is_enough else [f"{name} {kind}" for name, (kind, _) in zip(names, kinds, strict=True)]
     for name in _differing(settings):
         if len(set(labels)) == len(labels):
             break
@@ -139,7 +142,8 @@ def _labelled(groups: list[list[Record]]) -> tuple[Group, ...]:
         ]
         if len(set(longer)) > len(set(labels)):
             labels = longer
-    labelled = [Group(*parts) for parts in zip(labels, settings, map(tuple, groups), strict=True)]
+    guided = [guided for _, guided in kinds]
+    labelled = [Group(*parts) for parts in zip(labels, settings, map(tuple, groups), guided, strict=True)]
     return tuple(sorted(labelled, key=lambda group: group.label))
 
 
@@ -148,10 +152,11 @@ def _name(record: Record) -> str:
     return str(config.get("agent") or config.get("method") or record.manifest.verb)
 
 
-def _kind(record: Record) -> str:
+def _kind(record: Record) -> tuple[str, bool]:
+    """How its agent learns, and whether it is guided."""
     if record.manifest.verb == "finetune":
-        return "with actions"
-    return "guided" if record.manifest.config.get("guidance") else "alone"
+        return "with actions", False
+    return named(record.manifest.config.get("guidance") or [])
 
 
 def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:

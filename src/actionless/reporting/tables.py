@@ -38,7 +38,7 @@ def summary(section: Section) -> Table:
 
 
 def _train_summary(section: Section) -> Table:
-    guided = any(_is_guided(group.settings) for group in section.groups)
+    guided = any(group.guided for group in section.groups)
     from_log = any(group.from_log for group in section.groups)
     header = ["group", "seeds", "steps", "final return", "best of the mean", "average return (area)"]
     header += ["return from the log alone"] * from_log + ["steps to match the unguided agent's final return"] * guided
@@ -82,10 +82,14 @@ def steps_to_reach(curve: MeanCurve, level: float) -> int | None:
 
 
 def _steps_to_unguided_return(group: Group, section: Section) -> str:
-    """Steps to reach the final return of the finished group with the same settings but no guide."""
-    if not _is_guided(group.settings):
+    """Steps to reach the final return of the finished group that differs in its guidance alone.
+
+    One that sees states in the same units is preferred: what units gain is not counted as guidance.
+    """
+    if not group.guided:
         return _NONE
-    alone = next((o for o in section.groups if not o.unfinished and o.settings == _unguided(group.settings)), None)
+    same = [o for o in section.groups if not (o.guided or o.unfinished) and _unguided(o) == _unguided(group)]
+    alone = max(same, key=lambda o: _in_units(o) == _in_units(group), default=None)
     ours, theirs = mean_curve(group.curves("eval/return")), mean_curve(alone.curves("eval/return")) if alone else None
     if ours is None or theirs is None:
         return _NONE
@@ -93,14 +97,15 @@ def _steps_to_unguided_return(group: Group, section: Section) -> str:
     return f"not reached ({number(theirs.mean[-1])})" if step is None else f"{step:,} of {theirs.steps[-1]:,}"
 
 
-def _is_guided(settings: dict[str, Any]) -> bool:
-    return any(name.startswith("guidance.") for name in settings)
+def _in_units(group: Group) -> bool:
+    return bool(group.settings.get("learner.standardise"))
 
 
-def _unguided(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run that differs in the guide alone."""
-    kept = {name: value for name, value in settings.items() if not name.startswith(("guidance.", "guide.", "log."))}
-    return {**kept, "guide": None, "guidance": []}
+def _unguided(group: Group) -> dict[str, Any]:
+    """The settings that have nothing to do with guidance, or with what it changes of the agent."""
+    ignored = ("guidance.", "guide.", "log.")
+    changed = ("guide", "guidance", "learner.standardise", "learner.layer_norm")
+    return {k: value for k, value in group.settings.items() if not k.startswith(ignored) and k not in changed}
 
 
 def seeds_of(group: Group) -> str:

@@ -15,7 +15,8 @@ import logging
 import os
 import platform
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,27 @@ def _lock(path: Path) -> int:
         os.truncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process works on the run there, as far as this machine can see."""
+    if not (path / "lock").exists():
+        return False
+    try:
+        with locked(path):
+            return False
+    except ActionlessError:
+        return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of an existing directory."""
+    lock = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def _json(value: Any) -> bytes:

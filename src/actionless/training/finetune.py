@@ -10,7 +10,7 @@ from typing import Any
 from actionless.data.environment_match import warn_if_unfamiliar
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
-from actionless.data.read import read_with
+from actionless.data.read import read as read_log
 from actionless.declared import documented
 from actionless.offline.log_origin import Origin
 from actionless.online.agent_policy import AgentPolicy
@@ -72,7 +72,7 @@ def finetune(
         log, origin = data, None
     else:
         read = dataclasses.replace(read or ReadOptions(), with_actions=True)
-        log, origin = read_with(data, read), Origin.of(data, read)
+        log, origin = read_log(data, read), Origin.of(data, read)
         for warning in log.warnings:
             logger.warning("%s: %s", log.source.path, warning)
     config = finetune_settings(environment, method, scale, settings, log=log, sinks=tuple(sinks))

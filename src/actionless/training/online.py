@@ -50,7 +50,7 @@ class Episode(NamedTuple):
     state: Real[np.ndarray, " dim"]
 
 
-class Made(NamedTuple):
+class StepTaken(NamedTuple):
     """A step in the environment."""
 
     state: Real[np.ndarray, " dim"]
@@ -182,7 +182,7 @@ class OnlineLoop(Loop[OnlineState]):
         """Steps in the environment, unless the log is still learnt from, then an update for each."""
         agent = state.train_state.learner
         behaviour = agent.behaviour
-        made: list[Made] = []
+        made: list[StepTaken] = []
         for now in range(max(step, self.config.offline_steps), stop):
             state = self._step(state, agent, behaviour, now, made)
         self._observed_together(state.replay, stop, made)
@@ -197,12 +197,14 @@ class OnlineLoop(Loop[OnlineState]):
         return state._replace(train_state=after)
 
     def _changed(self, batches: Transitions, step: int, updates: int) -> Transitions:
-        """Batches after each guidance in its turn."""
+        """Batches after each guidance in its turn: first their rows, then what the rows hold."""
         draw = Draw(step, updates, self.config.batch_size, self._columns_of)
-        for each in self._guidance:
-            before, batches = batches, each.change_batch(batches, draw)
+        changes = [(each.name, each.change_rows) for each in self._guidance]
+        changes += [(each.name, each.change_batch) for each in self._guidance]
+        for name, change in changes:
+            before, batches = batches, change(batches, draw)
             if batches is not before:
-                unchanged_shapes(before, batches, each.name)
+                unchanged_shapes(before, batches, name)
         return batches
 
     def _columns_of(self, rows: LogRows) -> dict[str, Shaped[np.ndarray, " rows"]]:
@@ -213,7 +215,9 @@ class OnlineLoop(Loop[OnlineState]):
                 values[name] = np.asarray(column, values[name].dtype)
         return values
 
-    def _step(self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int, made: list[Made]) -> OnlineState:
+    def _step(
+        self, state: OnlineState, agent: Agent, behaviour: Behaviour, step: int, made: list[StepTaken]
+    ) -> OnlineState:
         """One step in the environment, by chance, by guidance or by the agent. It is put behind those made before."""
         episode, exploration = state.episode, state.exploration
         if step < self.config.warm_up:
@@ -228,7 +232,7 @@ class OnlineLoop(Loop[OnlineState]):
         after = self._environment.step(action)
         over = after.terminated or after.truncated
         seen = self._observed(episode, action, after, step)
-        made.append(Made(episode.state, action, after.reward, after.state, after.terminated))
+        made.append(StepTaken(episode.state, action, after.reward, after.state, after.terminated))
         reward = self.config.reward_scale * after.reward
         state.replay.add(episode.state, action, reward, after.state, after.terminated, over, seen)
         total, length = episode.total + after.reward, episode.length + 1
@@ -269,7 +273,7 @@ class OnlineLoop(Loop[OnlineState]):
             seen.update(values)
         return seen
 
-    def _observed_together(self, replay: Replay, stop: int, made: Sequence[Made]) -> None:
+    def _observed_together(self, replay: Replay, stop: int, made: Sequence[StepTaken]) -> None:
         """Tell guidance of several steps at once, the last of which came before `stop`."""
         if not made:
             return

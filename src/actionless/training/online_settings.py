@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from actionless.data.log import Log
 from actionless.declared import Alternative, DeclaredSetting, declared_settings
@@ -25,6 +25,7 @@ from actionless.online.agents import (
 from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
+    Auto,
     Bounds,
     Count,
     Derived,
@@ -38,32 +39,46 @@ from actionless.settings import (
     changed,
     check_value,
     from_json,
+    marked,
     table_entry,
 )
 
 DEFAULT_AGENT, DEFAULT_METHOD = "td3", "iql"
 DEFAULT_SCALE: ScaleName = "cpu"
-_NOT_OF_TRAIN = ("offline_steps", "reward_scale")
-_NOT_OF_FINETUNE = ("warm_up", "action_bins", "n_step")
 
 DEFAULT_BINS = 3
 """Choices in each dimension of continuous actions, for agents that need choices."""
 
 
+Value = TypeVar("Value")
+
+
+class _TrainOnly:
+    """Marks a setting of `train` that `finetune` has not."""
+
+
+class _FinetuneOnly:
+    """Marks a setting of `finetune` that `train` has not."""
+
+
+TrainOnly = Annotated[Value, _TrainOnly()]
+FinetuneOnly = Annotated[Value, _FinetuneOnly()]
+
+
 @dataclass(frozen=True)
 class OnlineLoopSettings(Settings):
-    """How the loop works. All but `updates_together` leave what is learnt untouched."""
+    """How the loop works. Only `updates_together` changes what is learnt."""
 
     log_every: Count = 250
     """Steps between two rows of metrics.jsonl, a multiple of `updates_together`."""
-    evaluate_every: Count | None = None
+    evaluate_every: Auto[Count | None] = None
     """Steps between two evaluations, a multiple of `log_every`; if not given, a tenth of the run, 10,000 at most."""
     episodes: Count = 10
-    """Episodes of each evaluation."""
+    """Number of episodes in each evaluation."""
     checkpoint_seconds: NonNegative = 30.0
-    """Least time between two checkpoints, which are taken at evaluations."""
+    """Shortest time between two checkpoints, which are written at evaluations."""
     updates_together: Count = 5
-    """Steps taken before the same number of updates follow in one dispatch."""
+    """Number of steps between two groups of updates; a group has one update per step and runs in one dispatch."""
     snapshots: bool = False
     """Keep the agent as it was at each evaluation, in RUN/snapshots."""
 
@@ -91,24 +106,24 @@ class OnlineSettings(Settings):
     environment: Derived[str]
     agent: Derived[str]
     scale: Derived[ScaleName]
-    steps: Whole
+    steps: Auto[Whole]
     """Steps in the environment."""
-    batch_size: Count
+    batch_size: Auto[Count]
     """Transitions in each update."""
     learner: AgentSettings
-    warm_up: Whole = 0
-    """Random steps before the agent acts and learns."""
-    action_bins: Annotated[int, Bounds(low=2)] | None = None
-    """Choices in each dimension of continuous actions, for agents that need choices (decqn)."""
+    warm_up: Auto[TrainOnly[Whole]] = 0
+    """Number of random steps before the agent acts and learns."""
+    action_bins: Auto[TrainOnly[Annotated[int, Bounds(low=2)] | None]] = None
+    """Bins per dimension of continuous actions, for agents with discrete actions (decqn)."""
     loop: OnlineLoopSettings = field(default_factory=OnlineLoopSettings)
     guide: Derived[str | None] = None
     """The directory of what was learnt from a log."""
     guidance: Parts = ()
-    offline_steps: Whole = 0
-    """Updates from a log with actions before the first step in the environment."""
-    reward_scale: Positive = 1.0
-    """Rewards are multiplied by it, in the log and in the environment; what is reported is in the environment's units.
-    If not given, 1, or for iql what sets the log's best and worst episode 1,000 apart."""
+    offline_steps: Auto[FinetuneOnly[Whole]] = 0
+    """Number of updates from the log before the first step in the environment."""
+    reward_scale: Auto[FinetuneOnly[Positive]] = 1.0
+    """Factor for the rewards that the agent learns from, in the log and in the environment; reports use the
+    environment's units. If not given, 1; for iql, 1,000 / (best return - worst return of the log's episodes)."""
     log_share: Derived[Fraction | None] = None
     """Share of log rows in each batch once an episode in the environment has ended; the other rows are from whole
     episodes. None draws evenly from the log and the agent's own transitions."""
@@ -175,10 +190,11 @@ def train_settings(
         guidance=guidance,
         sinks=sinks,
     )
-    fixed = (*_NOT_OF_TRAIN, *(() if entry.bins_actions else ("action_bins",)))
+    fixed = (*marked(OnlineSettings, _FinetuneOnly), *(() if entry.bins_actions else ("action_bins",)))
     settings = changed(settings, given, agent, fixed=fixed).completed()
     _require_own(settings.learner, entry.config, agent)
-    return dataclasses.replace(settings, guidance=kinds.completed(settings.guidance, guide, settings.steps))
+    parts = kinds.completed(settings.guidance, guide, settings.steps)
+    return dataclasses.replace(settings, guidance=parts, learner=kinds.agent_settings(parts, settings.learner))
 
 
 def finetune_settings(
@@ -206,7 +222,7 @@ def finetune_settings(
         log_share=entry.log_share,
         sinks=sinks,
     )
-    settings = changed(settings, given, method, fixed=_NOT_OF_FINETUNE)
+    settings = changed(settings, given, method, fixed=marked(OnlineSettings, _TrainOnly))
     _require_own(settings.learner, entry.config, method)
     if log is not None and entry.return_spread is not None and "reward_scale" not in given:
         settings = dataclasses.replace(settings, reward_scale=_reward_scale(log, method, entry.return_spread))
@@ -220,18 +236,16 @@ def train_options() -> tuple[DeclaredSetting, ...]:
         "guidance": {name: Alternative([kind.preset(scale) for scale in SCALES]) for name, kind in kinds.KINDS.items()},
     }
     example = train_settings("", DEFAULT_AGENT, DEFAULT_SCALE, {})
-    auto = ("steps", "batch_size", "warm_up", "action_bins", "evaluate_every")
-    declared = declared_settings(example, alternatives, auto=auto)
-    return tuple(each for each in declared if each.name not in _NOT_OF_TRAIN)
+    declared = declared_settings(example, alternatives)
+    return tuple(each for each in declared if each.name not in marked(OnlineSettings, _FinetuneOnly))
 
 
 def finetune_options() -> tuple[DeclaredSetting, ...]:
     """Every setting that some method of `finetune` knows, for its flags and its signature."""
     learners = {name: Alternative([labelled_preset(name, scale) for scale in LABELLED_SCALES]) for name in LABELLED}
     example = finetune_settings("", DEFAULT_METHOD, DEFAULT_SCALE, {})
-    auto = ("steps", "offline_steps", "batch_size", "reward_scale", "evaluate_every")
-    declared = declared_settings(example, {"learner": learners}, auto=auto)
-    return tuple(each for each in declared if each.name not in _NOT_OF_FINETUNE)
+    declared = declared_settings(example, {"learner": learners})
+    return tuple(each for each in declared if each.name not in marked(OnlineSettings, _TrainOnly))
 
 
 def _reward_scale(log: Log, method: str, spread: float) -> float:

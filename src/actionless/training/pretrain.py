@@ -8,7 +8,7 @@ from typing import Any
 
 from actionless.data.log import Log
 from actionless.data.options import ReadOptions
-from actionless.data.read import read_with
+from actionless.data.read import read as read_log
 from actionless.declared import documented
 from actionless.errors import ActionlessError
 from actionless.offline import policy_files
@@ -120,7 +120,7 @@ def _read(
         log, origin = data, None
     else:
         _check_actions(settings, read)
-        log, origin = read_with(data, read), Origin.of(data, read)
+        log, origin = read_log(data, read), Origin.of(data, read)
         for warning in log.warnings:
             logger.warning("%s: %s", log.source.path, warning)
     _require_actions_to_match(log, settings)
@@ -135,7 +135,7 @@ def read_again(run: Path, manifest: Manifest) -> Log:
             f"{run}: its log was handed over from Python: `actionless.resume('{run}', log)` resumes it"
         )
     restored = from_json(Origin, origin, str(run / "run.json"))
-    log = read_with(restored.data, restored.read)
+    log = read_log(restored.data, restored.read)
     require_same(log, run, manifest)
     return log
 

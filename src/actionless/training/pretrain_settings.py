@@ -14,6 +14,7 @@ from actionless.old_runs import upgraded_config
 from actionless.runs.directory import Manifest
 from actionless.runs.sinks import SinkName
 from actionless.settings import (
+    Auto,
     Bounds,
     Count,
     Derived,
@@ -30,20 +31,20 @@ DEFAULT_SCALE: ScaleName = "cpu"
 
 @dataclass(frozen=True)
 class LoopSettings(Settings):
-    """How the loop works. All but `held_out` leave what is learnt untouched."""
+    """How the loop works. Only `held_out` changes what is learnt."""
 
     held_out: Annotated[float, Bounds(0, 1, below=True)] = 0.1
-    """Share of the episodes that is kept out of training and measured on."""
+    """Share of the episodes that is used for measurements, not for training."""
     log_every: Count = 100
     """Updates between two rows of metrics.jsonl."""
     evaluate_every: Count = 1000
     """Updates between two measurements on held-out episodes, a multiple of `log_every`."""
     checkpoint_seconds: NonNegative = 30.0
-    """Least time between two checkpoints, which are taken at measurements."""
+    """Shortest time between two checkpoints, which are written at measurements."""
     last_checkpoints: Count = 2
     """Number of last measurements whose checkpoints are written and kept, for `evaluate --last`."""
     resident_gb: NonNegative = 2.0
-    """Up to this size a log is kept on the device; beyond, batches are gathered from the host. Same results."""
+    """A log up to this size is copied to the device; of a larger one, batch by batch. The results are the same."""
 
     def check(self) -> None:
         """A measurement stands in a row of metrics.jsonl."""
@@ -59,19 +60,18 @@ class PretrainSettings(Settings):
 
     method: Derived[str]
     scale: Derived[ScaleName]
-    steps: Count
+    steps: Auto[Count]
     """Number of updates. By default the scale's."""
-    batch_size: Count
-    """Transitions in each update, or windows of them for a method that looks at several in a row. By default the
-    scale's."""
+    batch_size: Auto[Count]
+    """Transitions in each update; for a method that reads windows of the log, windows. By default the scale's."""
     learner: LearnerConfig
     bins: int = 3
     """Number of bins of each state variable's change."""
     spacing: Spacing = "epsilon"
-    """Where bins begin: at ±epsilon, even over the range of changes, at their quantiles, or (occupancy) on both sides
-    of 0 at quantiles of their sizes: each variable has its own."""
+    """Edges of the bins: at ±epsilon, evenly spaced over the range of changes, at quantiles of the changes, or
+    (occupancy) on both sides of 0 at quantiles of their sizes, for each variable by itself."""
     epsilon: float = 1e-4
-    """A change of at most this much, in units of a variable's spread, counts as `same`."""
+    """Largest change that counts as `same`, in standard deviations of the variable."""
     loop: LoopSettings = field(default_factory=LoopSettings)
     sinks: Derived[tuple[SinkName, ...]] = ()
 
@@ -143,4 +143,4 @@ def pretrain_options() -> tuple[DeclaredSetting, ...]:
         for name, entry in METHODS.items()
     }
     example = resolve(DEFAULT_METHOD, DEFAULT_SCALE, {})
-    return declared_settings(example, {"learner": alternatives}, auto=("steps", "batch_size"))
+    return declared_settings(example, {"learner": alternatives})

@@ -8,13 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from actionless.data.options import ReadOptions
+from actionless.data.options import ReadOptions, table_options
 from actionless.errors import ActionlessError, first_line
-
-_CHOICES = {"reward_at": ("leaving", "arriving"), "gaps": ("split", "keep")}
-_NAMES = ("reward_column", "episode_column", "time_column", "terminal_column")
-_NAME_LISTS = ("state_columns", "action_columns")
-_KEYS = ("state_columns", *_NAMES, "action_columns", *_CHOICES, "sort")
+from actionless.settings import changed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,48 +40,29 @@ def with_settings_file(files: Sequence[Path], options: ReadOptions) -> ReadOptio
     path = next((path for path in ([own] if len(files) == 1 else []) + [shared] if path.is_file()), None)
     if path is None:
         return options
-    open_keys = {key for key, value in dataclasses.asdict(options).items() if value in (None, (), False)}
-    settings = _settings(path)
-    return dataclasses.replace(options, **{key: settings[key] for key in settings if key in open_keys})
+    return dataclasses.replace(options, **(_settings(path).given_for_tables() | options.given_for_tables()))
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _settings(path: Path) -> ReadOptions:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ActionlessError(f"{path}: cannot be read as TOML ({first_line(error)})") from error
+    valid = table_options()
     settings: dict[str, Any] = {}
     for written, value in content.items():
         key = written.replace("-", "_")
-        if key not in _KEYS:
-            raise ActionlessError(f"{path}: unknown key '{written}'; valid keys are {', '.join(_KEYS)}")
+        if key not in valid:
+            raise ActionlessError(f"{path}: unknown key '{written}'; valid keys are {', '.join(valid)}")
         if key in settings:
             raise ActionlessError(
                 f"{path}: the key '{key}' is given twice, with a hyphen and with an underscore; keep one"
             )
-        settings[key] = _checked(path, key, value)
-    return settings
-
-
-def _checked(path: Path, key: str, value: Any) -> Any:
-    wanted = "a string"
-    if key == "sort":
-        wanted = "true or false"
-        if isinstance(value, bool):
-            return value
-    elif key in _CHOICES:
-        wanted = " or ".join(f'"{choice}"' for choice in _CHOICES[key])
-        if value in _CHOICES[key]:
-            return value
-    elif key in _NAME_LISTS:
-        wanted = "a list of strings, or one string with commas"
-        if isinstance(value, str) and all(name.strip() for name in value.split(",")):
-            return tuple(name.strip() for name in value.split(","))
-        if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
-            return tuple(value)
-    elif isinstance(value, str) and value:
-        return value
-    raise ActionlessError(f"{path}: the key '{key}' must be {wanted}, not {value!r}; valid keys are {', '.join(_KEYS)}")
+        settings[key] = value
+    try:
+        return changed(ReadOptions(), settings, str(path))
+    except ActionlessError as error:
+        raise ActionlessError(f"{path}: {error}") from error
 
 
 def choose_columns(path: Path, found: Sequence[str], options: ReadOptions) -> TableColumns:

@@ -18,9 +18,9 @@ else:
     # The class's own name differs from the name it is imported by, which run-time type checkers refuse.
     DataType = object
 
-Kind = Literal["parquet", "csv", "arrow"]
-_TITLES: dict[Kind, str] = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
-_LAST_BYTES: dict[Kind, bytes] = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+TableKind = Literal["parquet", "csv", "arrow"]
+_TITLES: dict[TableKind, str] = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
+_LAST_BYTES: dict[TableKind, bytes] = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 # To read a slice, Parquet decodes all earlier pages of the row group. So slices are large, but fit in memory.
 _SLICE_BYTES, _SLICE_ROWS = 2 * BLOCK_BYTES, 500_000
 _INFER_ROWS = 1000
@@ -31,7 +31,7 @@ class TableFile:
     """One file of a table; `blocks` reads only the requested columns."""
 
     path: Path
-    kind: Kind
+    kind: TableKind
 
     @cached_property
     def schema(self) -> dict[str, DataType]:

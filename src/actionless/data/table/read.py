@@ -7,7 +7,6 @@ rows form transitions. The second streams states and rewards into the log's arra
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,7 @@ from actionless.data.options import ReadOptions
 from actionless.data.row_pairs import RowPairs, place
 from actionless.data.store import LogArrays, Store
 from actionless.data.table.columns import TableColumns, choose_columns, require_columns
-from actionless.data.table.files import DataType, TableFile
+from actionless.data.table.files import DataType, TableFile, TableKind
 from actionless.data.table.keys import Places, read_keys
 from actionless.data.table.order import order_rows
 from actionless.errors import ActionlessError
@@ -27,7 +26,7 @@ from actionless.errors import ActionlessError
 _MISALIGNED_SHARE = 0.9
 
 
-def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], options: ReadOptions, store: Store) -> Log:
+def read_table(files: list[Path], kind: TableKind, options: ReadOptions, store: Store) -> Log:
     """Read files of one kind as one log. `options` already includes the TOML file beside them."""
     tables = [TableFile(file, kind) for file in files]
     for table in tables:
@@ -56,9 +55,7 @@ def read_table(files: list[Path], kind: Literal["parquet", "csv", "arrow"], opti
     return store.finish(arrays, columns.states, source, (*warnings, *rows.warnings))
 
 
-def read_columns(
-    path: Path, kind: Literal["parquet", "csv", "arrow"], names: Sequence[str]
-) -> Float[np.ndarray, "rows columns"]:
+def read_columns(path: Path, kind: TableKind, names: Sequence[str]) -> Float[np.ndarray, "rows columns"]:
     """Read columns of one table as plain rows, without episodes and rewards."""
     table = TableFile(path, kind)
     table.require_complete()

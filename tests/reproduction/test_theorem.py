@@ -1,17 +1,13 @@
 """The theorem's experiment: value iteration gives the closed form, and the trend is that of the bound."""
 
-import importlib.util
+import csv
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-_SCRIPT = Path(__file__).parents[2] / "experiments" / "theorem" / "value_gap.py"
-_spec = importlib.util.spec_from_file_location("value_gap", _SCRIPT)
-experiment = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(experiment)
+from actionless.reproduction import theorem as experiment
 
 
 def optimal_values(increments, places):
@@ -70,3 +66,19 @@ def test_the_gap_never_passes_the_bound():
     for bins, dimensions, span, ratio in itertools.product((1, 17), (1, 64), (0.05, 5.0), (0.5, 1.0, 3.0)):
         problem = {"bins": bins, "dimensions": dimensions, "span": span, "ratio": ratio}
         assert 0 < experiment.value_gap(**problem) <= experiment.bound(**problem)
+
+
+def test_what_is_written(tmp_path):
+    experiment.write(tmp_path, "Theorem 1", "actionless reproduce theorem")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "figure.png",
+        "figure.svg",
+        "table.csv",
+        "table.md",
+        "table.tex",
+    ]
+    with (tmp_path / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(map(len, experiment.SWEEPS.values()))
+    assert all(float(row["gap"]) <= float(row["bound"]) for row in rows)
+    assert "| k | -1.00 | -1.00 |" in (tmp_path / "table.md").read_text()

@@ -1,7 +1,5 @@
 """The paper's theorem on a problem with known optimal values: what k bins per coordinate cost, even and uneven.
 
-    python experiments/theorem/value_gap.py
-
 A state of M coordinates moves by s' = s + a + σε, where ε is standard normal and each coordinate of the mean increment
 a may be chosen in [-H/2, H/2]. The reward of a state is Φ(y / τ), y = Σ s_i / √M: it lies between 0 and 1 and rises in
 every coordinate. To push up as far as possible is therefore optimal, with all increments as with the centres of k bins,
@@ -9,17 +7,20 @@ and y makes steps of mean u = √M H/2 or u (1 - 1/k). Of uneven bins, each q ti
 uppermost alone matters: u (1 - w), where w is its share of H. The bound holds with the widest bin's share in place of
 1/k, since an increment is never further from its bin's centre than half of that. A normal averaged over a normal is a
 normal again, so both values are a sum: V(y) = Σ_t γ^t Φ((y + t u) / √(τ² + t σ²)).
-
-Writes value_gap.csv beside this file and the figure into docs/.
 """
 
-import csv
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib as mpl
 import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from actionless.files import write_durably
+from actionless.reproduction.tables import csv_bytes
 
 DISCOUNT, NOISE, WIDTH = 0.9, 1.0, 1.0
 STEPS = 200  # 0.9^200 is 7e-10
@@ -48,7 +49,7 @@ class Point(NamedTuple):
     bound: float
 
 
-def value(places: np.ndarray, drift: float) -> np.ndarray:
+def value(places: Float[np.ndarray, " places"], drift: float) -> Float[np.ndarray, " places"]:
     """The discounted reward from each y on, when every step has this mean."""
     t = np.arange(STEPS)
     reached = (places[:, None] + t * drift) / np.sqrt(WIDTH**2 + t * NOISE**2)
@@ -90,53 +91,48 @@ def points() -> Iterator[Point]:
             yield Point(varied, **problem, gap=value_gap(**problem), bound=bound(**problem))
 
 
-def slope(rows: list[Point], of: Callable[[Point], float]) -> float:
+def write(folder: Path, title: str, command: str) -> None:
+    """Write table.csv with every point, table.md and table.tex with the exponents, and the figure."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = list(points())
+    write_durably(folder / "table.csv", csv_bytes(Point._fields, rows))
+    head = ["", "exponent of the gap", "exponent of the bound (the paper's)", "gap / bound"]
+    lines = [_summary(varied, [row for row in rows if row.varied == varied]) for varied in SWEEPS]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * 4, *lines])
+    write_durably(folder / "table.md", f"# {title}\n\n{table}\n\nMade by `{command}`.\n".encode())
+    body = "\n".join(f"{' & '.join(line)} \\\\" for line in lines)
+    latex = f"\\begin{{tabular}}{{lccc}}\n{' & '.join(head)} \\\\\n\\midrule\n{body}\n\\end{{tabular}}\n"
+    write_durably(folder / "table.tex", latex.encode())
+    draw(rows, folder)
+
+
+def _summary(varied: str, rows: Sequence[Point]) -> list[str]:
+    ratios = [row.gap / row.bound for row in rows]
+    exponents = [f"{_slope(rows, lambda row: row.gap):.2f}", f"{_slope(rows, lambda row: row.bound):.2f}"]
+    return [SYMBOLS[varied], *exponents, f"{min(ratios):.4f} to {max(ratios):.4f}"]
+
+
+def _slope(rows: Sequence[Point], of: Callable[[Point], float]) -> float:
     """The exponent of a power law through these points."""
     x = [math.log(getattr(row, row.varied)) for row in rows]
     return float(np.polyfit(x, [math.log(of(row)) for row in rows], 1)[0])
 
 
-def draw(rows: list[Point], path: Path) -> None:
+def draw(rows: Sequence[Point], folder: Path) -> None:
     """Gap and bound against each of k, M, H and q, all axes logarithmic."""
-    import matplotlib
-
-    matplotlib.use("svg")
     # The same file from the same numbers, with its text as text.
-    matplotlib.rcParams.update({"svg.hashsalt": "value gap", "svg.fonttype": "none"})
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 4, figsize=(12, 3), sharey=True, layout="constrained")
-    for axis, varied in zip(axes, SWEEPS, strict=True):
-        chosen = [row for row in rows if row.varied == varied]
-        x = [getattr(row, varied) for row in chosen]
-        axis.loglog(x, [row.bound for row in chosen], "--", color="grey", label="bound")
-        axis.loglog(x, [row.gap for row in chosen], "o-", color="teal", label="largest V* − V_D*")
-        fixed = ", ".join(f"{SYMBOLS[name]} = {BASE[name]}" for name in SWEEPS if name != varied)
-        axis.set(xlabel=SYMBOLS[varied], title=fixed)
-        axis.grid(alpha=0.3)
-        axis.minorticks_off()
-    axes[0].legend()
-    figure.savefig(path, metadata={"Date": None})
-
-
-def main() -> None:
-    """Compute, write, draw."""
-    rows = list(points())
-    here = Path(__file__).parent
-    with (here / "value_gap.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(Point._fields)
-        writer.writerows((*row[:5], f"{row.gap:.6g}", f"{row.bound:.6g}") for row in rows)
-    draw(rows, here.parents[1] / "docs" / "value_gap.svg")
-    for varied in SWEEPS:
-        chosen = [row for row in rows if row.varied == varied]
-        ratios = [row.gap / row.bound for row in chosen]
-        print(
-            f"{SYMBOLS[varied]}: gap ~ {SYMBOLS[varied]}^{slope(chosen, lambda row: row.gap):.2f}, "
-            f"bound ~ {SYMBOLS[varied]}^{slope(chosen, lambda row: row.bound):.2f}, "
-            f"gap / bound from {min(ratios):.4f} to {max(ratios):.4f}"
-        )
-
-
-if __name__ == "__main__":
-    main()
+    with mpl.rc_context({"svg.hashsalt": "value gap", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(12, 3), layout="constrained")
+        axes = figure.subplots(1, len(SWEEPS), sharey=True)
+        for axis, varied in zip(axes, SWEEPS, strict=True):
+            chosen = [row for row in rows if row.varied == varied]
+            x = [getattr(row, varied) for row in chosen]
+            axis.loglog(x, [row.bound for row in chosen], "--", color="grey", label="bound")
+            axis.loglog(x, [row.gap for row in chosen], "o-", color="teal", label="largest V* − V_D*")
+            fixed = ", ".join(f"{SYMBOLS[name]} = {BASE[name]}" for name in SWEEPS if name != varied)
+            axis.set(xlabel=SYMBOLS[varied], title=fixed)
+            axis.grid(alpha=0.3)
+            axis.minorticks_off()
+        axes[0].legend()
+        figure.savefig(folder / "figure.svg", metadata={"Date": None})
+        figure.savefig(folder / "figure.png", dpi=200)
