@@ -1,7 +1,7 @@
 """IQL over Δs: V by expectile regression, and the log's Δs imitated where they did better than V.
 
-Neither needs an action, nor a Q over Δs. The networks of V learn in turn: an update costs the same for any number of
-them, and each has seen other batches, so that they agree on the log alone.
+Neither needs an action, nor a Q over Δs. The networks of V can learn in turn: an update then costs the same for any
+number of them. Each has seen other batches, so that they agree on the log alone.
 """
 
 import dataclasses
